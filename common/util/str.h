@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef RSB_STR_H
+#define RSB_STR_H
+
+/* Strict parsing of small texts, quoting, names and hex. Bytes only, no locale. */
+
+#include "util/buf.h"
+
+#include <stdbool.h>
+
+/* Whole decimal, no sign, no blanks. -EINVAL, or -ERANGE over max. */
+rsb_nodiscard int rsb_str_u64(const char *s, uint64_t max, uint64_t *ret_value);
+/* "30", "30s", "250ms", "5min" or "5m", "24h", "1d" to nanoseconds; a bare number is seconds. -EINVAL. */
+rsb_nodiscard int rsb_str_duration(const char *s, uint64_t *ret_ns);
+/* "64", "64K", "64M", "2G" (powers of 1024) to bytes. -EINVAL. */
+rsb_nodiscard int rsb_str_size(const char *s, uint64_t *ret_size);
+/* "true/yes/on/1", "false/no/off/0". -EINVAL. */
+rsb_nodiscard int rsb_str_bool(const char *s, bool *ret_value);
+
+/* One path component as a sandbox may name it: 1 to 255 bytes, no '/', no NUL, not "." or "..". */
+bool rsb_str_is_component(struct rsb_bytes name);
+
+/* Heap copies; NULL without memory. */
+char *rsb_str_dup(struct rsb_bytes bytes); /* stops at no NUL; adds one */
+char *rsb_str_printf(const char *fmt, ...) RSB_PRINTF(1, 2);
+/* dir + "/" + name */
+char *rsb_str_path(const char *dir, const char *name);
+
+/* s in single quotes for a POSIX shell, for messages and logs. Caller frees. */
+char *rsb_str_quote(const char *s);
+
+/* Lower-case hex; out has 2 * n + 1 bytes. */
+void rsb_str_hex(const uint8_t *data, size_t n, char *out);
+/* Exactly n bytes from 2 * n hex digits. -EINVAL. */
+rsb_nodiscard int rsb_str_unhex(struct rsb_bytes hex, uint8_t *out, size_t n);
+
+#endif
