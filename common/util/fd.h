@@ -16,8 +16,8 @@ rsb_nodiscard int rsb_fd_read_all(int fd, struct rsb_buf *buf);
 /* The file at dir_fd/name as a C string (NUL added, caller frees), at most max bytes. */
 rsb_nodiscard int rsb_fd_read_file(int dir_fd, const char *name, size_t max, char **ret_text);
 /* Writes name by temporary file, fsync and rename, mode as given. */
-rsb_nodiscard int rsb_fd_replace_file(int dir_fd, const char *name, struct rsb_bytes data,
-	unsigned int mode);
+rsb_nodiscard int rsb_fd_replace_file(
+	int dir_fd, const char *name, struct rsb_bytes data, unsigned int mode);
 
 rsb_nodiscard int rsb_fd_nonblock(int fd, bool on);
 rsb_nodiscard int rsb_fd_cloexec(int fd, bool on);

@@ -17,7 +17,8 @@
 
 struct rsb_json; /* a value; opaque, reference counted inside */
 
-rsb_nodiscard int rsb_json_parse(struct rsb_bytes text, struct rsb_json **ret_json, struct rsb_diag *diag);
+rsb_nodiscard int rsb_json_parse(
+	struct rsb_bytes text, struct rsb_json **ret_json, struct rsb_diag *diag);
 struct rsb_json *rsb_json_new_object(void);
 struct rsb_json *rsb_json_new_array(void);
 struct rsb_json *rsb_json_ref(struct rsb_json *json);
@@ -28,16 +29,19 @@ rsb_nodiscard int rsb_json_str(const struct rsb_json *json, const char *path, co
 rsb_nodiscard int rsb_json_i64(const struct rsb_json *json, const char *path, int64_t *ret_value);
 rsb_nodiscard int rsb_json_bool(const struct rsb_json *json, const char *path, bool *ret_value);
 /* Borrowed object or array. */
-rsb_nodiscard int rsb_json_get(const struct rsb_json *json, const char *path, struct rsb_json **ret_value);
+rsb_nodiscard int rsb_json_get(
+	const struct rsb_json *json, const char *path, struct rsb_json **ret_value);
 
 bool rsb_json_is_object(const struct rsb_json *json);
 bool rsb_json_is_array(const struct rsb_json *json);
 size_t rsb_json_len(const struct rsb_json *json); /* of an array or object */
-struct rsb_json *rsb_json_at(const struct rsb_json *json, size_t index); /* borrowed, NULL outside */
+struct rsb_json *rsb_json_at(
+	const struct rsb_json *json, size_t index); /* borrowed, NULL outside */
 /* A string element, borrowed; NULL if it is no string. */
 const char *rsb_json_as_str(const struct rsb_json *json);
 /* Members of an object in file order: *cursor starts at NULL; NULL at the end. Both results are borrowed. */
-const char *rsb_json_member(const struct rsb_json *json, void **cursor, struct rsb_json **ret_value);
+const char *rsb_json_member(
+	const struct rsb_json *json, void **cursor, struct rsb_json **ret_value);
 
 /* Setters of an object (key != NULL) or appenders to an array (key == NULL). -ENOMEM, -EINVAL (no UTF-8). */
 rsb_nodiscard int rsb_json_set_str(struct rsb_json *json, const char *key, const char *value);

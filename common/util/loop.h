@@ -40,8 +40,8 @@ rsb_nodiscard int rsb_loop_add(struct rsb_loop *loop, int fd, uint32_t events, r
 rsb_nodiscard int rsb_source_set(struct rsb_source *source, uint32_t events);
 void rsb_source_del(struct rsb_source *source); /* NULL is fine */
 
-rsb_nodiscard int rsb_timer_new(struct rsb_loop *loop, rsb_timer_fn fn, void *arg,
-	struct rsb_timer **ret_timer);
+rsb_nodiscard int rsb_timer_new(
+	struct rsb_loop *loop, rsb_timer_fn fn, void *arg, struct rsb_timer **ret_timer);
 /* Fires once at deadline_ns of the loop's clock; 0 disarms. */
 void rsb_timer_set(struct rsb_timer *timer, uint64_t deadline_ns);
 void rsb_timer_del(struct rsb_timer *timer); /* NULL is fine */

@@ -9,21 +9,20 @@
 
 #define RSB_ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
-#define rsb_container_of(ptr, type, member)                                                        \
-	((type *)(void *)((char *)(ptr) - offsetof(type, member)))
+#define rsb_container_of(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
-#define rsb_min(a, b)                                                                              \
-	({                                                                                         \
-		__typeof__(a) min_a_ = (a);                                                        \
-		__typeof__(b) min_b_ = (b);                                                        \
-		min_a_ < min_b_ ? min_a_ : min_b_;                                                 \
-	})
-#define rsb_max(a, b)                                                                              \
-	({                                                                                         \
-		__typeof__(a) max_a_ = (a);                                                        \
-		__typeof__(b) max_b_ = (b);                                                        \
-		max_a_ > max_b_ ? max_a_ : max_b_;                                                 \
-	})
+#define rsb_min(a, b)  \
+ ({                    \
+__typeof__(a) min_a_ = (a);        \
+__typeof__(b) min_b_ = (b);        \
+min_a_ < min_b_ ? min_a_ : min_b_; \
+ })
+#define rsb_max(a, b)  \
+ ({                    \
+__typeof__(a) max_a_ = (a);        \
+__typeof__(b) max_b_ = (b);        \
+max_a_ > max_b_ ? max_a_ : max_b_; \
+ })
 
 #define rsb_nodiscard __attribute__((warn_unused_result))
 #define rsb_unused __attribute__((unused))

@@ -13,11 +13,12 @@
 #include <sys/types.h>
 
 struct rsb_spawn {
-	const char *const *argv; /* NULL-terminated; argv[0] is looked up on PATH unless it has a '/' */
-	const char *const *env;  /* NULL: ours */
-	const char *cwd;         /* NULL: ours */
-	int stdio[3];            /* borrowed; -1 = /dev/null */
-	const int *keep;         /* borrowed descriptors that keep their numbers */
+	const char *const
+		*argv; /* NULL-terminated; argv[0] is looked up on PATH unless it has a '/' */
+	const char *const *env; /* NULL: ours */
+	const char *cwd;        /* NULL: ours */
+	int stdio[3];           /* borrowed; -1 = /dev/null */
+	const int *keep;        /* borrowed descriptors that keep their numbers */
 	size_t n_keep;
 	int setsid; /* 1: a new session */
 };

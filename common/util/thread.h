@@ -13,9 +13,9 @@
 #include <pthread.h>
 
 #if defined(__clang__)
-#define RSB_TS(x) __attribute__((x))
+# define RSB_TS(x) __attribute__((x))
 #else
-#define RSB_TS(x)
+# define RSB_TS(x)
 #endif
 
 #define RSB_REQUIRES(lock) RSB_TS(requires_capability(lock))
@@ -24,7 +24,10 @@ struct RSB_TS(capability("mutex")) rsb_mutex {
 	pthread_mutex_t m;
 };
 
-#define RSB_MUTEX_INITIALIZER { .m = PTHREAD_MUTEX_INITIALIZER }
+#define RSB_MUTEX_INITIALIZER    \
+ {                               \
+  .m = PTHREAD_MUTEX_INITIALIZER \
+ }
 
 void rsb_mutex_init(struct rsb_mutex *mutex);
 void rsb_mutex_done(struct rsb_mutex *mutex);
@@ -46,7 +49,7 @@ int rsb_cond_wait_until(struct rsb_cond *cond, struct rsb_mutex *mutex, uint64_t
 	RSB_REQUIRES(*mutex);
 
 /* Starts fn(arg) on a new thread with all signals blocked. name: at most 15 bytes. */
-rsb_nodiscard int rsb_thread_start(const char *name, void *(*fn)(void *), void *arg,
-	pthread_t *ret_thread);
+rsb_nodiscard int rsb_thread_start(
+	const char *name, void *(*fn)(void *), void *arg, pthread_t *ret_thread);
 
 #endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef RSB_CALL_H
+#define RSB_CALL_H
+
+/*
+ * rsb_call_<op>_async(link, &req, opts, fn, arg, &call) for each op of the table, and
+ * rsb_call_<op>(link, &req, timeout_ns, copy, copy_arg), which waits (not on the io or fuse thread). req of an op
+ * that takes rsb_empty may be NULL. The reply's views die with the callback: the waiting form hands the reply to copy (may be NULL)
+ * on the io thread and returns r.
+ */
+
+#include "link/link.h"
+
+typedef void (*rsb_copy_fn)(void *arg, const void *rep);
+
+rsb_nodiscard int rsb_link_call_wait(struct rsb_link *link, uint32_t op, const void *req,
+	const struct rsb_call_opts *opts, rsb_copy_fn copy, void *arg);
+
+/* clang-format off */
+#define MESSAGE(owner)
+#define FIELD(owner, kind, name, since, limit)
+#define REC(owner, type, name, since)
+#define SEQ(owner, type, name, since, limit)
+#define STRS(owner, name, since, limit, each)
+#define END(owner)
+#define OP(op, number, reqtype, reptype, since, flags) \
+	rsb_nodiscard static inline int \
+	rsb_call_##op##_async(struct rsb_link *link, const struct reqtype *req, \
+		const struct rsb_call_opts *opts, rsb_call_fn fn, void *arg, uint64_t *ret_call) \
+	{ \
+		return rsb_link_call(link, number, req, opts, fn, arg, ret_call, NULL); \
+	} \
+	rsb_nodiscard static inline int \
+	rsb_call_##op(struct rsb_link *link, const struct reqtype *req, \
+		const struct rsb_call_opts *opts, rsb_copy_fn copy, void *arg) \
+	{ \
+		return rsb_link_call_wait(link, number, req, opts, copy, arg); \
+	}
+#include "proto/ops.def"
+#undef MESSAGE
+#undef FIELD
+#undef REC
+#undef SEQ
+#undef STRS
+#undef END
+#undef OP
+/* clang-format on */
+
+#endif

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef RSB_LINK_H
+#define RSB_LINK_H
+
+/*
+ * The host's end of the link: one io thread that owns the connection, the session and the table of waiting
+ * calls. Above it nobody needs to know that a connection broke: calls made meanwhile wait, and are answered
+ * exactly once. The keeper decides when to connect, to what, and when to give up.
+ *
+ * Threads: functions marked {any} may be called from every thread and never wait. Callbacks run on the io thread,
+ * must not wait either, and may make calls. RSB_LINK_SYNC functions wait and are for threads that may.
+ */
+
+#include "proto/chan.h"
+#include "proto/op.h"
+#include "util/diag.h"
+#include "util/secret.h"
+
+#include <stdbool.h>
+
+struct rsb_link;
+
+enum rsb_link_state {
+	RSB_LINK_DOWN, /* no connection; calls wait */
+	RSB_LINK_CONNECTING,
+	RSB_LINK_LIVE,
+	RSB_LINK_SUSPECT, /* no frame for some intervals */
+	RSB_LINK_FAILED,  /* rsb_link_fail(): calls end at once with its errno */
+};
+
+/* What welcome said; copied, lives as long as the link. */
+struct rsb_link_facts {
+	char epoch[65]; /* hex or text, NUL-terminated */
+	char boot_id[65];
+	char workspace[RSB_PATH_MAX + 1];
+	uint64_t uid;
+	uint64_t cmd_uid;
+	uint64_t cmd_gid;
+	uint64_t kill_rung;
+	uint64_t landlock_abi;
+	int64_t skew_ns; /* sandbox clock minus ours */
+};
+
+struct rsb_link_ops {
+	/*
+	 * State changed. reason: negative errno of what broke (0 when it became live). new_epoch: everything that the
+	 * session had over there is gone; waiting calls were ended with -ENOTCONN before this call, streams reset.
+	 */
+	void (*state)(void *arg, enum rsb_link_state state, int reason, bool new_epoch);
+	/* Streams: as in proto/chan.h. */
+	void (*chan_data)(void *arg, uint64_t chan, struct rsb_bytes data, bool fin);
+	void (*chan_writable)(void *arg, uint64_t chan);
+	void (*chan_reset)(void *arg, uint64_t chan, int r);
+};
+
+struct rsb_link_config {
+	struct rsb_secret key;
+	char sandbox_id[129];
+	uint64_t ping_ns;
+	const struct rsb_link_ops *ops;
+	void *arg;
+};
+
+/* Starts the io thread. config is copied. */
+rsb_nodiscard int rsb_link_new(const struct rsb_link_config *config, struct rsb_link **ret_link);
+/* Says BYE, stops the thread; waiting calls end with -ECANCELED. Not from a callback. */
+void rsb_link_free(struct rsb_link *link);
+RSB_DEFINE_CLEANUP(struct rsb_link *, rsb_link_free)
+
+/* Where to connect. Strings are copied. */
+struct rsb_link_target {
+	const char *url; /* ws://host:port/path or wss://...; NULL: fd */
+	const char *const
+		*headers;    /* "Name: value", NULL-terminated, e.g. E2b-Sandbox-Id; may be NULL */
+	const char *ca_file; /* NULL: the system's */
+	int fd;              /* with url NULL: a connected socket, taken over also on failure */
+	uint64_t timeout_ns; /* for connection and handshake together */
+};
+/* {any} Begins one attempt to connect (only when DOWN); its end is reported by ops->state. */
+rsb_nodiscard int rsb_link_connect(struct rsb_link *link, const struct rsb_link_target *target);
+/* {any} Drops the connection. */
+void rsb_link_disconnect(struct rsb_link *link, int reason);
+/* {any} The keeper gave up (or takes that back with r = 0): every call, waiting or new, ends with r. */
+void rsb_link_fail(struct rsb_link *link, int r);
+/* {any} Another sandbox or sidecar from now on: new id and key, new session; waiting calls end with -ENOTCONN. */
+rsb_nodiscard int rsb_link_reset(
+	struct rsb_link *link, const char *sandbox_id, const struct rsb_secret *key);
+enum rsb_link_state rsb_link_state(struct rsb_link *link); /* {any} */
+/* {any} -ENOTCONN before the first welcome. */
+rsb_nodiscard int rsb_link_facts(struct rsb_link *link, struct rsb_link_facts *ret_facts);
+/* {any} Latest round trip in ns, 0 unknown. */
+uint64_t rsb_link_rtt(struct rsb_link *link);
+
+/* ---- calls ---- */
+
+/*
+ * r: 0 or the negative errno of the operation, of the link (-ENOTCONN: it is unknown whether it was done; -ETIMEDOUT:
+ * the deadline passed, and it was cancelled over there; -EOPNOTSUPP: the peer does not know it). rep: the decoded
+ * reply, borrowed with all its views until the callback returns; NULL when r < 0.
+ */
+typedef void (*rsb_call_fn)(void *arg, int r, const void *rep);
+
+struct rsb_call_opts {
+	uint64_t
+		after; /* FIFO number to be executed first; 0 none; RSB_AFTER_ALL: all sent so far */
+	uint64_t timeout_ns; /* 0: none */
+};
+#define RSB_AFTER_ALL UINT64_MAX
+
+/*
+ * {any} Encodes and queues a request (typed forms in link/call.h). opts may be NULL. On 0 fn is called exactly once, on the io
+ * thread, maybe before this returns. *ret_call (may be NULL) names it for cancel; *ret_fifo (may be NULL) is its FIFO
+ * number, 0 for ops that do not write. -EAGAIN: the send buffer or RSB_CALLS_MAX is full; or the errno of rsb_link_fail().
+ */
+rsb_nodiscard int rsb_link_call(struct rsb_link *link, uint32_t op, const void *req,
+	const struct rsb_call_opts *opts, rsb_call_fn fn, void *arg, uint64_t *ret_call,
+	uint64_t *ret_fifo);
+/* {any} Asks the far side to give it up; the callback still comes, with -EINTR or the result. */
+void rsb_link_cancel(struct rsb_link *link, uint64_t call);
+/* {any} Number of the last mutation that was queued. */
+uint64_t rsb_link_fifo(struct rsb_link *link);
+/* {any} Numbers that never repeat in the life of the link object: node ids, fhs, procs. n >= 1; returns the first. Starts at 2: 1 is the root. */
+uint64_t rsb_link_new_ids(struct rsb_link *link, uint64_t n);
+
+/* ---- streams {any} ---- */
+
+rsb_nodiscard int rsb_link_chan_open_sender(
+	struct rsb_link *link, uint64_t chan, size_t buffer_max);
+rsb_nodiscard int rsb_link_chan_open_receiver(
+	struct rsb_link *link, uint64_t chan, size_t window_max);
+rsb_nodiscard int rsb_link_chan_write(struct rsb_link *link, uint64_t chan, struct rsb_bytes data);
+rsb_nodiscard int rsb_link_chan_finish(struct rsb_link *link, uint64_t chan);
+void rsb_link_chan_consume(struct rsb_link *link, uint64_t chan, size_t size);
+void rsb_link_chan_reset(struct rsb_link *link, uint64_t chan, int r);
+void rsb_link_chan_close(struct rsb_link *link, uint64_t chan);
+
+/* ---- counters, for status ---- */
+
+struct rsb_link_stats {
+	uint64_t calls;
+	uint64_t replies;
+	uint64_t bytes_out; /* on the wire, after compression */
+	uint64_t bytes_in;
+	uint64_t frames_out;
+	uint64_t frames_in;
+	uint64_t reconnects;
+};
+void rsb_link_stats(struct rsb_link *link, struct rsb_link_stats *ret_stats); /* {any} */
+
+#endif

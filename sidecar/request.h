@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef RSB_REQUEST_H
+#define RSB_REQUEST_H
+
+/*
+ * One admitted request, from the gate to its one reply. Handlers are
+ *	void rsb_serve_<op>(struct rsb_request *rq, const struct <request> *req)
+ * for each op of the table that is not LOCAL; req views rq's own memory and lives until the reply.
+ *
+ * Which thread calls the handler: ops with INLINE the io thread; with WRITES the session's one mutator, in FIFO
+ * order; the others a worker of the pool. The gate has seen to it that "after" was executed. A handler replies exactly
+ * once, at once or (WAITS) later, from any thread.
+ */
+
+#include "proto/codec.h"
+#include "proto/stream.h"
+#include "util/list.h"
+#include "util/loop.h"
+
+struct rsb_sess;
+
+struct rsb_request {
+	struct rsb_sess *sess; /* const; referenced until the reply */
+	uint32_t op;           /* const */
+	uint64_t id;           /* const; the call's */
+	uint64_t after;        /* const */
+	struct rsb_msg *msg;   /* owned */
+	struct rsb_bytes body; /* views msg */
+	size_t reserved;       /* {io} bytes reserved for the reply */
+	struct rsb_buf reply;  /* encoded by rsb_request_reply() */
+	struct rsb_task task;  /* back to the io thread */
+	struct rsb_list link;  /* of the queue that it waits in */
+	/* WAITS: called on the io thread when the host cancels or the session ends; must lead to a reply (EINTR). */
+	void (*cancel)(struct rsb_request *rq); /* {io} */
+	void *priv;                             /* the handler's */
+};
+
+/*
+ * {any} Ends the request. error: 0 or negative errno; rep: the op's reply struct, only read during this call, NULL for
+ * rsb_empty or on error. rq is gone afterwards.
+ */
+void rsb_request_reply(struct rsb_request *rq, int error, const void *rep);
+
+#endif
