@@ -5,9 +5,11 @@
 /*
  * Growable bytes with a hard maximum. Depends on nothing but macro.h.
  *
- * Invariants: off <= size <= cap <= max; data is NULL iff cap is 0. The live bytes are
- * data[off..size). Appending never moves off; consuming advances it and the storage is
- * compacted when it pays. A failed call changes nothing.
+ * Invariants: off <= size <= cap; size - off <= max; data is NULL iff cap is 0. The live
+ * bytes are data[off..size). Appending may move data but never off, so an index into data
+ * stays true. Consuming advances off, or moves the live bytes to the front when that pays:
+ * views end there (AddressSanitizer is told). So the storage is at most twice the maximum
+ * and a page. A failed call changes nothing.
  *
  * Life cycle: rsb_buf_init (no allocation), rsb_buf_done (contents; NULL and zeroed memory
  * are fine), rsb_buf_clear (empty, keeps storage).

@@ -18,30 +18,28 @@
 #define RSB_CLEANUP(fn) __attribute__((cleanup(fn)))
 
 /* Moves the pointer out of *pp, which becomes NULL. */
-#define rsb_steal(pp)           \
- (                              \
-	 {                      \
-__typeof__(*(pp)) steal_v_ = *(pp); \
-*(pp) = NULL;                       \
-steal_v_;                           \
-	 })
+#define rsb_steal(pp)                               \
+	({                                          \
+		__typeof__(*(pp)) steal_v_ = *(pp); \
+		*(pp) = NULL;                       \
+		steal_v_;                           \
+	})
 
 /* Moves the descriptor out of *fdp, which becomes -1. */
-#define rsb_steal_fd(fdp) \
- (                        \
-	 {                \
-int steal_fd_ = *(fdp);       \
-*(fdp) = -1;                  \
-steal_fd_;                    \
-	 })
+#define rsb_steal_fd(fdp)               \
+	({                              \
+		int steal_fd_ = *(fdp); \
+		*(fdp) = -1;            \
+		steal_fd_;              \
+	})
 
 /* Defines rsb_x_freep() for RSB_CLEANUP, from rsb_x_free(). */
-#define RSB_DEFINE_CLEANUP(type, fn) \
- static inline void fn##p(type *pp)  \
- {                                   \
-  if (*pp)                           \
-   fn(*pp);                          \
- }
+#define RSB_DEFINE_CLEANUP(type, fn)       \
+	static inline void fn##p(type *pp) \
+	{                                  \
+		if (*pp)                   \
+			fn(*pp);           \
+	}
 
 static inline void
 rsb_cleanup_free(void *pp)

@@ -30,7 +30,7 @@ uint64_t rsb_wall_ns(void);
 /* "2026-08-21T10:00:00.123456Z" of wall_ns; out has 28 bytes. */
 #define RSB_RFC3339_SIZE 28
 void rsb_clock_rfc3339(uint64_t wall_ns, char out[static RSB_RFC3339_SIZE]);
-/* RFC 3339 with optional fraction, Z or offset. -EINVAL. */
+/* RFC 3339 with optional fraction, Z or offset, from 1970 to 2554. -EINVAL. */
 rsb_nodiscard int rsb_clock_parse_rfc3339(const char *s, uint64_t *ret_wall_ns);
 
 #endif

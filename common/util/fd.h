@@ -11,30 +11,43 @@
 /* Retries EINTR and short counts. read: number of bytes, less only at end of file. */
 rsb_nodiscard int rsb_fd_read_full(int fd, void *data, size_t size, size_t *ret_size);
 rsb_nodiscard int rsb_fd_write_full(int fd, const void *data, size_t size);
-/* Appends the file to its end. -EMSGSIZE when it is over the maximum of buf. */
+/* Appends the file to its end. -EMSGSIZE when it is over the maximum of buf, which is full then. */
 rsb_nodiscard int rsb_fd_read_all(int fd, struct rsb_buf *buf);
-/* The file at dir_fd/name as a C string (NUL added, caller frees), at most max bytes. */
+/*
+ * The file at dir_fd/name as a C string (NUL added, caller frees), at most max bytes: -EMSGSIZE.
+ * -EBADMSG if it holds a NUL. Never waits for a FIFO.
+ */
 rsb_nodiscard int rsb_fd_read_file(int dir_fd, const char *name, size_t max, char **ret_text);
-/* Writes name by temporary file, fsync and rename, mode as given. */
+/* Writes name by temporary file ("NAME.########~"), fsync and rename; mode as given, no umask. */
 rsb_nodiscard int rsb_fd_replace_file(
 	int dir_fd, const char *name, struct rsb_bytes data, unsigned int mode);
 
 rsb_nodiscard int rsb_fd_nonblock(int fd, bool on);
 rsb_nodiscard int rsb_fd_cloexec(int fd, bool on);
 
-/* One message with up to n_fd descriptors (SCM_RIGHTS). */
+/*
+ * One message of size > 0 bytes with up to RSB_FD_PASS_MAX descriptors (SCM_RIGHTS), which stay the
+ * caller's. Returns the bytes sent, fewer than size only on a non-blocking stream. No SIGPIPE.
+ */
 #define RSB_FD_PASS_MAX 8
 rsb_nodiscard int rsb_fd_send(int sock, const void *data, size_t size, const int *fds, size_t n_fd);
-/* Received descriptors are close-on-exec and the caller's; *n_fd is in and out. Returns bytes, 0 at end of stream. */
+/*
+ * Received descriptors are close-on-exec and the caller's; *n_fd is in and out. Returns bytes, 0 at
+ * end of stream. -EMSGSIZE when a packet or the descriptors do not fit: then all of it is dropped.
+ */
 rsb_nodiscard int rsb_fd_recv(int sock, void *data, size_t size, int *fds, size_t *n_fd);
 
-/* Unix socket at path (at most 107 bytes: -ENAMETOOLONG), type SOCK_STREAM or SOCK_SEQPACKET. */
+/*
+ * Unix socket at path (at most 107 bytes: -ENAMETOOLONG), type SOCK_STREAM or SOCK_SEQPACKET,
+ * perhaps with SOCK_NONBLOCK. Both return the descriptor. listen replaces a socket that is there:
+ * the caller holds the lock that says it is stale.
+ */
 rsb_nodiscard int rsb_fd_unix_listen(const char *path, int type, unsigned int mode);
 rsb_nodiscard int rsb_fd_unix_connect(const char *path, int type);
 /* SO_PEERCRED: the peer's uid equals ours or it is root. -EACCES. */
 rsb_nodiscard int rsb_fd_check_peer(int sock);
 
-/* mkdir -p with the given mode for new directories. */
+/* mkdir -p: path itself too, with the given mode (under the umask) for new directories. */
 rsb_nodiscard int rsb_fd_mkdir_parents(const char *path, unsigned int mode);
 
 #endif

@@ -2,7 +2,10 @@
 #ifndef RSB_HASH_H
 #define RSB_HASH_H
 
-/* SHA-1 (RFC 6455 accept key only), SHA-256, HMAC-SHA-256 (RFC 2104) and base64 (RFC 4648). The only home of nettle. */
+/*
+ * SHA-1 (RFC 6455 accept key only), SHA-256, HMAC-SHA-256 (RFC 2104) and base64 (RFC 4648). The
+ * only home of nettle.
+ */
 
 #include "util/buf.h"
 
@@ -20,7 +23,7 @@ rsb_nodiscard int rsb_sha256_fd(int fd, uint8_t out[static RSB_SHA256_SIZE]);
 
 /* Standard alphabet with padding, appended without a NUL. */
 rsb_nodiscard int rsb_base64_encode(struct rsb_bytes data, struct rsb_buf *out);
-/* Accepts the standard and the URL-safe alphabet, padded or not. -EBADMSG. */
+/* Accepts the standard and the URL-safe alphabet, padded or not; no blanks. -EBADMSG. */
 rsb_nodiscard int rsb_base64_decode(struct rsb_bytes text, struct rsb_buf *out);
 
 #endif

@@ -55,11 +55,11 @@ rsb_list_remove(struct rsb_list *node)
 #define rsb_list_entry(node, type, member) rsb_container_of(node, type, member)
 
 #define rsb_list_for_each(pos, head) \
- for ((pos) = (head)->next; (pos) != (head); (pos) = (pos)->next)
+	for ((pos) = (head)->next; (pos) != (head); (pos) = (pos)->next)
 
 /* pos may be removed in the body. */
-#define rsb_list_for_each_safe(pos, tmp, head)                    \
- for ((pos) = (head)->next, (tmp) = (pos)->next; (pos) != (head); \
-	 (pos) = (tmp), (tmp) = (pos)->next)
+#define rsb_list_for_each_safe(pos, tmp, head)                           \
+	for ((pos) = (head)->next, (tmp) = (pos)->next; (pos) != (head); \
+		(pos) = (tmp), (tmp) = (pos)->next)
 
 #endif

@@ -23,8 +23,8 @@ void *rsb_map_get(const struct rsb_map *map, uint64_t key);
 /* The value that was there, or NULL. */
 void *rsb_map_del(struct rsb_map *map, uint64_t key);
 /*
- * Iteration: *cursor starts at 0; returns NULL at the end. The entry returned last may be
- * deleted; nothing may be put meanwhile.
+ * Iteration: *cursor starts at 0; returns NULL at the end. ret_key may be NULL. The entry returned
+ * last may be deleted; nothing may be put meanwhile.
  */
 void *rsb_map_next(const struct rsb_map *map, size_t *cursor, uint64_t *ret_key);
 

@@ -7,12 +7,14 @@
  * with -EPIPE and pop drains what is left, then returns NULL.
  */
 
+#include "util/cleanup.h"
 #include "util/macro.h"
 
 struct rsb_queue;
 
+/* max: 1 or more, allocated at once. */
 rsb_nodiscard int rsb_queue_new(size_t max, struct rsb_queue **ret_queue);
-/* Nobody may wait in pop. Items left are the caller's business: drain first. */
+/* Nobody may wait in pop. Items left are the caller's business: drain first. NULL is fine. */
 void rsb_queue_free(struct rsb_queue *queue);
 /* -EAGAIN when full, -EPIPE when closed. item is not NULL. */
 rsb_nodiscard int rsb_queue_push(struct rsb_queue *queue, void *item);
@@ -22,5 +24,7 @@ void *rsb_queue_pop(struct rsb_queue *queue);
 void *rsb_queue_try_pop(struct rsb_queue *queue);
 void rsb_queue_close(struct rsb_queue *queue);
 size_t rsb_queue_len(struct rsb_queue *queue);
+
+RSB_DEFINE_CLEANUP(struct rsb_queue *, rsb_queue_free)
 
 #endif

@@ -4,8 +4,8 @@
 
 /*
  * Starts a local helper program. exec's errno comes back through a close-on-exec pipe, so a missing
- * program is -ENOENT here and not an exit status. All signal dispositions are default and the mask is
- * empty in the child; descriptors from 3 up are closed unless listed.
+ * program is -ENOENT here and not an exit status. All signal dispositions are default and the mask
+ * is empty in the child; descriptors from 3 up are closed unless listed. Any thread.
  */
 
 #include "util/macro.h"
@@ -13,16 +13,16 @@
 #include <sys/types.h>
 
 struct rsb_spawn {
-	const char *const
-		*argv; /* NULL-terminated; argv[0] is looked up on PATH unless it has a '/' */
-	const char *const *env; /* NULL: ours */
-	const char *cwd;        /* NULL: ours */
-	int stdio[3];           /* borrowed; -1 = /dev/null */
-	const int *keep;        /* borrowed descriptors that keep their numbers */
+	const char *const *argv; /* NULL-terminated; argv[0] without a '/' is looked up on PATH */
+	const char *const *env;  /* NULL: ours */
+	const char *cwd;         /* NULL: ours */
+	int stdio[3];            /* borrowed; -1 = /dev/null */
+	const int *keep;         /* borrowed descriptors that keep their numbers */
 	size_t n_keep;
 	int setsid; /* 1: a new session */
 };
 
+/* ret_pidfd may be NULL; it is close-on-exec. The caller waits for the child. */
 rsb_nodiscard int rsb_spawn(const struct rsb_spawn *spec, pid_t *ret_pid, int *ret_pidfd);
 /* Waits; returns the exit status, 128 + signal, or a negative errno. */
 rsb_nodiscard int rsb_spawn_wait(pid_t pid);

@@ -10,9 +10,9 @@
 
 /* Whole decimal, no sign, no blanks. -EINVAL, or -ERANGE over max. */
 rsb_nodiscard int rsb_str_u64(const char *s, uint64_t max, uint64_t *ret_value);
-/* "30", "30s", "250ms", "5min" or "5m", "24h", "1d" to nanoseconds; a bare number is seconds. -EINVAL. */
+/* "30", "30s", "250ms", "5min", "5m", "24h", "1d" to ns; a bare number is seconds. -EINVAL. */
 rsb_nodiscard int rsb_str_duration(const char *s, uint64_t *ret_ns);
-/* "64", "64K", "64M", "2G" (powers of 1024) to bytes. -EINVAL. */
+/* "64", "64K", "64M", "2G", "1T" (powers of 1024) to bytes. -EINVAL. */
 rsb_nodiscard int rsb_str_size(const char *s, uint64_t *ret_size);
 /* "true/yes/on/1", "false/no/off/0". -EINVAL. */
 rsb_nodiscard int rsb_str_bool(const char *s, bool *ret_value);

@@ -13,9 +13,9 @@
 #include <pthread.h>
 
 #if defined(__clang__)
-# define RSB_TS(x) __attribute__((x))
+#define RSB_TS(x) __attribute__((x))
 #else
-# define RSB_TS(x)
+#define RSB_TS(x)
 #endif
 
 #define RSB_REQUIRES(lock) RSB_TS(requires_capability(lock))
@@ -24,10 +24,10 @@ struct RSB_TS(capability("mutex")) rsb_mutex {
 	pthread_mutex_t m;
 };
 
-#define RSB_MUTEX_INITIALIZER    \
- {                               \
-  .m = PTHREAD_MUTEX_INITIALIZER \
- }
+#define RSB_MUTEX_INITIALIZER                  \
+	{                                      \
+		.m = PTHREAD_MUTEX_INITIALIZER \
+	}
 
 void rsb_mutex_init(struct rsb_mutex *mutex);
 void rsb_mutex_done(struct rsb_mutex *mutex);
