@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef RSB_RECOVER_H
+#define RSB_RECOVER_H
+
+/*
+ * What the keeper does next: a pure table of state and event. A living or paused sandbox is
+ * always preferred; "gone" takes the control plane's 404; an unclear answer is never taken
+ * for either.
+ */
+
+#include "keeper/keeper.h"
+
+enum rsb_recover_event {
+	RSB_RECOVER_LINK_LIVE,    /* the link is up */
+	RSB_RECOVER_LINK_SUSPECT, /* no frame for some intervals */
+	RSB_RECOVER_LINK_DOWN, /* it broke, or an attempt failed as a passing fault may make it */
+	RSB_RECOVER_LINK_REFUSED, /* not our sidecar answers, or nothing listens */
+	RSB_RECOVER_TIMER,        /* the back-off passed */
+	RSB_RECOVER_IS_RUNNING,   /* answers of the control plane */
+	RSB_RECOVER_IS_PAUSED,
+	RSB_RECOVER_IS_GONE,
+	RSB_RECOVER_IS_FORBIDDEN,
+	RSB_RECOVER_IS_UNCLEAR,
+	RSB_RECOVER_DONE,   /* the action under way worked */
+	RSB_RECOVER_FAILED, /* it did not, and may next time */
+	RSB_RECOVER_EVENT_N,
+};
+
+enum rsb_recover_action {
+	RSB_RECOVER_NOTHING,
+	RSB_RECOVER_CONNECT, /* one attempt of the link */
+	RSB_RECOVER_WAIT,    /* the back-off, then TIMER */
+	RSB_RECOVER_ASK,     /* the control plane about the sandbox */
+	RSB_RECOVER_RESUME,
+	RSB_RECOVER_DEPLOY,
+	RSB_RECOVER_GIVE_UP, /* the sandbox is gone or barred: every call fails */
+	RSB_RECOVER_ACTION_N,
+};
+
+struct rsb_recover_step {
+	enum rsb_keeper_state state;
+	enum rsb_recover_action action;
+};
+
+/* Attempts of the link that fail in a row before the control plane is asked. */
+#define RSB_RECOVER_ATTEMPTS 2
+
+/* attempts: failed ones in a row, this one included. */
+struct rsb_recover_step rsb_recover_next(
+	enum rsb_keeper_state state, enum rsb_recover_event event, unsigned int attempts);
+
+#endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef RSB_STATE_H
+#define RSB_STATE_H
+
+/*
+ * What this machine remembers about its sandboxes: one directory for each under
+ * $XDG_STATE_HOME/rsb (~/.local/state/rsb), 0700, named as the sandbox is called here.
+ *
+ *	state.json	struct rsb_state; replaced by rename
+ *	key		the sidecar's key, 32 bytes, 0600
+ *	intent		of a create under way; removed when state.json has the id
+ *	events		JSON lines, only ever appended
+ *	lock, daemon.lock	flock(2): who changes the state now; the daemon that serves it
+ *
+ * The control socket is in $XDG_RUNTIME_DIR/rsb (else in the directory itself), under a
+ * hashed name when the path is too long.
+ */
+
+#include "backend/backend.h"
+#include "proto/limits.h"
+
+#define RSB_STATE_NAME_MAX 64
+
+struct rsb_state {
+	char name[RSB_STATE_NAME_MAX + 1];
+	char backend[16]; /* "e2b", "local" */
+	char sandbox_id[RSB_SANDBOX_ID_MAX + 1];
+	char intent[RSB_INTENT_SIZE + 1];
+	char template[129];
+	char user[65];
+	char workspace[RSB_PATH_MAX + 1];
+	char runtime_dir[RSB_PATH_MAX + 1];
+	char local_dir[RSB_PATH_MAX + 1];  /* absolute; what was synced in; empty: nothing */
+	char mountpoint[RSB_PATH_MAX + 1]; /* absolute; empty: not mounted */
+	uint64_t port;
+	uint64_t ttl_ns;
+	uint64_t created_ns; /* wall clock */
+};
+
+/* 1 to 64 of [A-Za-z0-9._-], not beginning with '.' or '-'. */
+bool rsb_state_name_ok(const char *name);
+
+/* $XDG_STATE_HOME/rsb of env, made if need be. Caller frees. */
+rsb_nodiscard int rsb_state_root(char *const *env, char **ret_root, struct rsb_diag *diag);
+
+struct rsb_state_dir; /* one opened directory */
+
+/* create: make it if it is not there. -ENOENT without. */
+rsb_nodiscard int rsb_state_open(const char *root, const char *name, bool create,
+	struct rsb_state_dir **ret_dir, struct rsb_diag *diag);
+void rsb_state_close(struct rsb_state_dir *dir); /* gives its locks back; NULL is fine */
+RSB_DEFINE_CLEANUP(struct rsb_state_dir *, rsb_state_close)
+const char *rsb_state_path(const struct rsb_state_dir *dir);
+const char *rsb_state_name(const struct rsb_state_dir *dir);
+
+enum rsb_state_lock { RSB_STATE_LOCK, RSB_STATE_LOCK_DAEMON };
+/* -EBUSY: somebody else has it (wait: only after 10 s). Held until unlock or close. */
+rsb_nodiscard int rsb_state_lock(struct rsb_state_dir *dir, enum rsb_state_lock lock, bool wait);
+void rsb_state_unlock(struct rsb_state_dir *dir, enum rsb_state_lock lock);
+/* Whether a daemon holds its lock now. */
+bool rsb_state_has_daemon(struct rsb_state_dir *dir);
+
+/* -ENOENT: none was saved yet. -EBADMSG with a sentence. */
+rsb_nodiscard int rsb_state_load(
+	struct rsb_state_dir *dir, struct rsb_state *ret_state, struct rsb_diag *diag);
+rsb_nodiscard int rsb_state_save(struct rsb_state_dir *dir, const struct rsb_state *state);
+/* Removes the directory and all in it. dir stays to be closed. */
+rsb_nodiscard int rsb_state_remove(struct rsb_state_dir *dir);
+
+/* The key, made on first use. */
+rsb_nodiscard int rsb_state_key(struct rsb_state_dir *dir, struct rsb_secret *ret_key);
+
+/*
+ * The intent journal. begin: makes a fresh intent, durable on return. pending: -ENOENT if
+ * nothing is open.
+ */
+rsb_nodiscard int rsb_state_intent_begin(
+	struct rsb_state_dir *dir, char ret_intent[static RSB_INTENT_SIZE + 1]);
+rsb_nodiscard int rsb_state_intent_pending(
+	struct rsb_state_dir *dir, char ret_intent[static RSB_INTENT_SIZE + 1]);
+rsb_nodiscard int rsb_state_intent_end(struct rsb_state_dir *dir);
+
+/* Where the daemon's control socket is; its directory is made, 0700. Caller frees. */
+rsb_nodiscard int rsb_state_socket(
+	const struct rsb_state_dir *dir, char *const *env, char **ret_path);
+
+/*
+ * Appends {"time","kind","text"} to the event log. Failures are logged, not returned: an
+ * event must not stop a recovery.
+ */
+void rsb_state_event(struct rsb_state_dir *dir, const char *kind, const char *text);
+
+/*
+ * Calls fn for each that has a state, in order of names; other results than 0 end it and are
+ * returned. Damaged ones are skipped.
+ */
+rsb_nodiscard int rsb_state_list(
+	const char *root, int (*fn)(void *arg, const struct rsb_state *state), void *arg);
+
+/*
+ * Which one is meant. what NULL: by cwd, an absolute path: the innermost directory that was
+ * synced in or is a mount. Else a name, a path of a mount or of a synced directory, or the
+ * unique beginning (at least 4 characters) of a sandbox id. -ENOENT, -EEXIST (more than one),
+ * each with a sentence.
+ */
+rsb_nodiscard int rsb_state_find(const char *root, const char *what, const char *cwd,
+	struct rsb_state *ret_state, struct rsb_diag *diag);
+
+#endif

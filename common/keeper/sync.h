@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef RSB_SYNC_H
+#define RSB_SYNC_H
+
+/*
+ * Brings a directory of this machine into the workspace: one walk (links are taken as links,
+ * never followed; sockets, FIFOs and devices are left out and named), one archive (pax with
+ * binary names, compressed with zstd) as one stream of bytes. Left out by default:
+ * sync.exclude, .rsb, and what .rsbignore at the root says. Of .git/config, what carries
+ * credentials is cut from the copy; .git-credentials and .netrc stay here.
+ */
+
+#include "keeper/config.h"
+#include "link/link.h"
+
+struct rsb_sync_stats {
+	uint64_t files;   /* entries of all kinds */
+	uint64_t bytes;   /* contents of files */
+	uint64_t packed;  /* bytes of the stream */
+	uint64_t skipped; /* special files and those that could not be read */
+};
+
+struct rsb_sync {
+	const char *dir;
+	const struct rsb_config_list *exclude; /* the configuration's; may be NULL */
+	const char *const *more;               /* --exclude; NULL-terminated, may be NULL */
+	/*
+	 * May be NULL. progress: after every entry and every MiB. notice: what was left out
+	 * or cut, one sentence.
+	 */
+	void (*progress)(void *arg, const struct rsb_sync_stats *stats);
+	void (*notice)(void *arg, const char *text);
+	void *arg;
+};
+
+/* Where packed bytes go. Waits until it took all of them. Negative errno ends the walk. */
+struct rsb_sync_sink {
+	int (*write)(void *arg, struct rsb_bytes data);
+	void *arg;
+};
+
+/* Packs the tree into sink. -ENOTDIR, -ENOENT, -EIO, with a sentence. */
+rsb_nodiscard int rsb_sync_pack(const struct rsb_sync *sync, const struct rsb_sync_sink *sink,
+	struct rsb_sync_stats *ret_stats, struct rsb_diag *diag);
+
+/*
+ * Packs the tree into the workspace over a link of its own, made and ended here. timeout_ns:
+ * without any progress.
+ */
+struct rsb_sync_far {
+	const struct rsb_link_target *target;
+	const char *sandbox_id;
+	const struct rsb_secret *key;
+	uint64_t timeout_ns;
+};
+rsb_nodiscard int rsb_sync_in(const struct rsb_sync *sync, const struct rsb_sync_far *far,
+	struct rsb_sync_stats *ret_stats, struct rsb_diag *diag);
+
+#endif
