@@ -17,22 +17,26 @@
 #include "util/list.h"
 #include "util/loop.h"
 
+#include <stdbool.h>
+
 struct rsb_sess;
 
 struct rsb_request {
-	struct rsb_sess *sess; /* const; referenced until the reply */
-	uint32_t op;           /* const */
-	uint64_t id;           /* const; the call's */
-	uint64_t after;        /* const */
-	struct rsb_msg *msg;   /* owned */
-	struct rsb_bytes body; /* views msg */
-	size_t reserved;       /* {io} bytes reserved for the reply */
-	struct rsb_buf reply;  /* encoded by rsb_request_reply() */
-	struct rsb_task task;  /* back to the io thread */
-	struct rsb_list link;  /* of the queue that it waits in */
-	/* WAITS: called on the io thread when the host cancels or the session ends; must lead to a reply (EINTR). */
-	void (*cancel)(struct rsb_request *rq); /* {io} */
+	struct rsb_sess *sess;                  /* const; referenced until the reply */
+	uint32_t op;                            /* const */
+	uint64_t id;                            /* const; the call's */
+	uint64_t after;                         /* const */
+	uint64_t fifo;                          /* const; its number when it WRITES, else 0 */
+	struct rsb_msg *msg;                    /* owned */
+	struct rsb_bytes body;                  /* views msg */
+	size_t reserved;                        /* {io} bytes reserved for the reply */
+	struct rsb_buf reply;                   /* encoded by rsb_request_reply() */
+	struct rsb_task task;                   /* back to the io thread */
+	struct rsb_list link;                   /* of the queue that it waits in */
+	void (*cancel)(struct rsb_request *rq); /* {sess->lock} rsb_request_waits() */
+	bool cancelled;                         /* {sess->lock} */
 	void *priv;                             /* the handler's */
+	_Alignas(16) uint8_t req[];             /* the decoded request */
 };
 
 /*
@@ -40,5 +44,13 @@ struct rsb_request {
  * rsb_empty or on error. rq is gone afterwards.
  */
 void rsb_request_reply(struct rsb_request *rq, int error, const void *rep);
+
+/*
+ * {any} For WAITS: from now on, until the reply, the io thread may call cancel(rq), once, because the host cancels
+ * or the session ends; that must lead to a reply (EINTR). -EINTR: it was cancelled already: reply with that at once.
+ * A handler that also puts rq where other threads find it makes this call first, under the lock of that place, which cancel
+ * takes too; then neither a cancel nor a grant in between is lost.
+ */
+rsb_nodiscard int rsb_request_waits(struct rsb_request *rq, void (*cancel)(struct rsb_request *rq));
 
 #endif

@@ -40,6 +40,7 @@ struct rsb_sess {
 	struct rsb_fhs *fhs;                     /* own lock inside */
 	struct rsb_locks *locks;                 /* own lock inside */
 	struct rsb_procs *procs;                 /* {io} */
+	struct rsb_mutex lock;                   /* of the members of requests that say so */
 };
 
 /* node.h, fh.h, lock.h and proc.h have the life cycle of each: rsb_<x>_new(), rsb_<x>_free(). */
