@@ -135,7 +135,7 @@ rsb_base64_decode(struct rsb_bytes text, struct rsb_buf *out)
 		n -= text.data[n - 2] == '=' ? 2 : 1;
 	if (n % 4 == 1)
 		return -EBADMSG;
-	r = rsb_buf_reserve(out, n / 4 * 3 + 2, &tail);
+	r = rsb_buf_reserve(out, n / 4 * 3 + (n % 4 > 0 ? n % 4 - 1 : 0), &tail);
 	if (r < 0)
 		return r;
 	for (i = 0; i < n; i++) {

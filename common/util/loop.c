@@ -26,6 +26,7 @@ struct rsb_source {
 struct rsb_timer {
 	struct rsb_loop *loop;
 	struct rsb_list node;
+	struct rsb_list due; /* linked between the heap and the call */
 	uint64_t deadline_ns;
 	size_t at; /* index in the heap; HEAP_NONE: not armed */
 	rsb_timer_fn fn;
@@ -35,7 +36,7 @@ struct rsb_timer {
 /*
  * A batch of epoll_wait(2) may name a source that an earlier callback of the same batch
  * deleted. So a deleted source stays readable until no dispatch is on the stack. Timers need no
- * such care: one is out of the heap, and its fn and arg are copied, before it fires.
+ * such care: nothing refers to one when it fires.
  *
  * The heap has a place for every timer that exists, so that arming one cannot fail.
  */
@@ -48,6 +49,7 @@ struct rsb_loop {
 	struct rsb_list sources;       /* {loop thread} */
 	struct rsb_list dead;          /* {loop thread} */
 	struct rsb_list timers;        /* {loop thread} */
+	struct rsb_list due;           /* {loop thread} */
 	struct rsb_timer **heap;       /* {loop thread} */
 	size_t n_heap;                 /* {loop thread} */
 	size_t n_timer;                /* {loop thread} */
@@ -72,6 +74,7 @@ rsb_loop_new(const struct rsb_clock *clock, struct rsb_loop **ret_loop)
 	rsb_list_init(&loop->sources);
 	rsb_list_init(&loop->dead);
 	rsb_list_init(&loop->timers);
+	rsb_list_init(&loop->due);
 	rsb_mutex_init(&loop->lock);
 
 	loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -219,6 +222,7 @@ disarm(struct rsb_timer *timer)
 	struct rsb_loop *loop = timer->loop;
 	struct rsb_timer *last;
 
+	rsb_list_remove(&timer->due);
 	if (timer->at == HEAP_NONE)
 		return;
 	last = loop->heap[--loop->n_heap];
@@ -249,6 +253,7 @@ rsb_timer_new(struct rsb_loop *loop, rsb_timer_fn fn, void *arg, struct rsb_time
 	}
 	timer->loop = loop;
 	timer->at = HEAP_NONE;
+	rsb_list_init(&timer->due);
 	timer->fn = fn;
 	timer->arg = arg;
 	rsb_list_append(&loop->timers, &timer->node);
@@ -382,13 +387,15 @@ run_timers(struct rsb_loop *loop)
 {
 	uint64_t now_ns = rsb_clock_now(loop->clock);
 	struct rsb_timer *timer;
-	size_t n;
 
-	for (n = loop->n_heap; n > 0 && loop->n_heap > 0; n--) {
+	while (loop->n_heap > 0 && loop->heap[0]->deadline_ns <= now_ns) {
 		timer = loop->heap[0];
-		if (timer->deadline_ns > now_ns)
-			return;
 		disarm(timer);
+		rsb_list_append(&loop->due, &timer->due);
+	}
+	while (!rsb_list_empty(&loop->due)) {
+		timer = rsb_list_entry(loop->due.next, struct rsb_timer, due);
+		rsb_list_remove(&timer->due);
 		timer->fn(timer->arg);
 	}
 }
