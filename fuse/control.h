@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef RSB_CONTROL_H
+#define RSB_CONTROL_H
+
+/*
+ * The control socket: rsb-exec and rsb speak through the daemon's link. Rules and packets as in
+ * link/ctl.h; both ends keep a struct rsb_chans for the streams, attached for as long as the
+ * connection lives, so credit works from end to end.
+ *
+ * ctl_hello comes first, or the connection is dropped. spawn, wait, signal, kill, proc_free and
+ * tar_in are relayed with the daemon's own proc numbers and wrapped into the barriers of
+ * fuse/barrier.h; ctl_status and ctl_stop are answered here; anything else is EOPNOTSUPP. When a
+ * client goes away its commands are ended (kill, with grace).
+ *
+ * Main thread, but for the two that take streams from the link's thread.
+ */
+
+#include "fuse/barrier.h"
+#include "util/buf.h"
+
+#define RSB_CONTROL_CLIENTS_MAX 256u
+#define RSB_CONTROL_PROCS_MAX 1024u /* of all clients */
+#define RSB_CONTROL_GRACE_MS 3000u
+
+struct rsb_control;
+
+struct rsb_control_config {
+	struct rsb_loop *loop;
+	struct rsb_fs *fs;
+	struct rsb_barrier *barrier;
+	const char *sandbox;
+	const char *mountpoint;
+	/* Appends the JSON of ctl_status. */
+	int (*status)(void *arg, struct rsb_buf *out);
+	/* ctl_stop: begins to end the daemon. -EBUSY: files are open and force was not given. */
+	int (*stop)(void *arg, bool force);
+	void *arg;
+};
+
+/* Takes listen_fd. */
+rsb_nodiscard int rsb_control_new(
+	const struct rsb_control_config *config, int listen_fd, struct rsb_control **ret_control);
+/* Drops all clients. */
+void rsb_control_free(struct rsb_control *control);
+RSB_DEFINE_CLEANUP(struct rsb_control *, rsb_control_free)
+/* Commands that run now. */
+size_t rsb_control_running(const struct rsb_control *control);
+size_t rsb_control_clients(const struct rsb_control *control);
+/* The sidecar is another one: all commands are lost. */
+void rsb_control_reset(struct rsb_control *control);
+
+/* {io} As in struct rsb_link_ops. */
+void rsb_control_chan_data(
+	struct rsb_control *control, uint64_t chan, struct rsb_bytes data, bool fin);
+void rsb_control_chan_writable(struct rsb_control *control, uint64_t chan);
+void rsb_control_chan_reset(struct rsb_control *control, uint64_t chan, int r);
+
+#endif

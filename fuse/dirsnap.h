@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef RSB_DIRSNAP_H
+#define RSB_DIRSNAP_H
+
+/*
+ * The names of a directory as they were when it was opened or rewound. What vanishes meanwhile
+ * shifts nothing: the offset after entry i is i + 1 for as long as the snapshot lives. "." and ".."
+ * are entries 0 and 1. Pure memory, at most RSB_DIRSNAP_MAX entries.
+ */
+
+#include "util/buf.h"
+#include "util/cleanup.h"
+
+#include <stdbool.h>
+
+#define RSB_DIRSNAP_MAX 4194304u
+
+struct rsb_dirsnap;
+
+struct rsb_dirsnap_entry {
+	struct rsb_bytes name;
+	uint64_t ino;
+	uint32_t type; /* DT_* */
+};
+
+rsb_nodiscard int rsb_dirsnap_new(uint64_t ino, uint64_t parent_ino, struct rsb_dirsnap **ret_snap);
+void rsb_dirsnap_free(struct rsb_dirsnap *snap); /* NULL is fine */
+RSB_DEFINE_CLEANUP(struct rsb_dirsnap *, rsb_dirsnap_free)
+
+/* -ENOSPC over RSB_DIRSNAP_MAX, -ENOMEM. */
+rsb_nodiscard int rsb_dirsnap_add(struct rsb_dirsnap *snap, const struct rsb_dirsnap_entry *entry);
+/* Nothing more comes; r: why, 0 when it is whole. */
+void rsb_dirsnap_finish(struct rsb_dirsnap *snap, int r);
+/* 1: whole; 0: more comes; negative: the listing failed. */
+int rsb_dirsnap_state(const struct rsb_dirsnap *snap);
+size_t rsb_dirsnap_count(const struct rsb_dirsnap *snap);
+/* 1 with entry number offset, a view until the next add; 0: not there (yet). */
+int rsb_dirsnap_get(
+	const struct rsb_dirsnap *snap, uint64_t offset, struct rsb_dirsnap_entry *ret_entry);
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef RSB_FS_H
+#define RSB_FS_H
+
+/*
+ * The mounted file system: everything that the handlers of fuse/op-*.c stand on.
+ *
+ * One lock. The fuse thread holds it while it handles a request, the io thread while it runs the
+ * callback of a call, the main thread while it looks or changes something. Nobody waits under it:
+ * a call is queued, a reply to the kernel is one write(2), a notify is a message to the notifier
+ * process. Order: this lock, then those inside the link and libfuse.
+ *
+ * seq is a clock without time: it goes up with every mutation that is sent or answered. What a
+ * read learnt about a node counts only if the node's last change was not after its sending.
+ */
+
+#include "fuse/attr.h"
+#include "fuse/cache.h"
+#include "fuse/handle.h"
+#include "fuse/names.h"
+#include "link/link.h"
+#include "util/thread.h"
+
+struct rsb_notify;
+struct rsb_send;
+
+struct rsb_fs_config {
+	const char *name;       /* of the sandbox */
+	const char *mountpoint; /* absolute */
+	struct rsb_idmap idmap; /* far ids are filled in from the link's facts */
+	bool sync;              /* -o sync */
+	bool allow_other;
+	bool read_only;
+};
+
+struct rsb_fs_stats {
+	uint64_t requests; /* of the kernel */
+	uint64_t calls;    /* to the sidecar */
+	uint64_t hits;     /* answered from our tables */
+	uint64_t parked;   /* calls that waited for room in the link */
+	uint64_t refused_links;
+	uint64_t lost_writes; /* failed after their file was closed */
+};
+
+struct rsb_fs {
+	struct rsb_mutex lock;
+	struct rsb_fs_config config; /* const */
+	struct rsb_link *link;       /* const */
+	struct rsb_shared *shared;   /* const */
+	char *workspace;             /* {lock} over there; set when the link is live first */
+
+	struct rsb_inodes *inodes; /* {lock} as all below */
+	struct rsb_names *names;
+	struct rsb_handles *handles;
+	struct rsb_send *send;
+	struct rsb_cache cache;
+	struct rsb_list fops; /* of struct rsb_fop.all */
+	uint64_t seq;
+	uint64_t epoch;          /* of the sidecar; goes up with each new one */
+	size_t unsent;           /* bytes in write buffers */
+	size_t sent;             /* bytes of writes on their way */
+	struct rsb_list writers; /* of struct rsb_fop.wait: wait for sent to shrink */
+	struct rsb_fs_stats stats;
+	uint32_t kernel_kill; /* the request at hand asks to drop set-user-ID: fuse/session.c */
+};
+
+/* Bytes of writes on their way beyond which write(2) is answered only when some arrived. */
+#define RSB_FS_SENT_MAX ((size_t)32 << 20)
+
+/* config's strings are borrowed for life. */
+rsb_nodiscard int rsb_fs_new(const struct rsb_fs_config *config, struct rsb_link *link,
+	struct rsb_shared *shared, struct rsb_fs **ret_fs);
+/* No call may be under way. */
+void rsb_fs_free(struct rsb_fs *fs);
+RSB_DEFINE_CLEANUP(struct rsb_fs *, rsb_fs_free)
+
+/* The link is live or not; new_epoch: another sidecar, all nodes and open files are void. */
+void rsb_fs_link_state_locked(struct rsb_fs *fs, bool live, bool new_epoch);
+
+/* What a reply says about a node, when it says it for certain: see seq. since: seq at sending. */
+void rsb_fs_learn(
+	struct rsb_fs *fs, struct rsb_inode *inode, const struct rsb_attr *attr, uint64_t since);
+/* A mutation of it is sent, was answered (attr NULL: without attributes). */
+void rsb_fs_change_begin(struct rsb_fs *fs, struct rsb_inode *inode);
+void rsb_fs_change_end(struct rsb_fs *fs, struct rsb_inode *inode, const struct rsb_attr *attr);
+/* The attributes known may be answered. */
+bool rsb_fs_knows(const struct rsb_fs *fs, const struct rsb_inode *inode);
+
+#endif

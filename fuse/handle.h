@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef RSB_HANDLE_H
+#define RSB_HANDLE_H
+
+/*
+ * Open files and directories, by the fh that we chose (rsb_link_new_ids()), which the kernel and
+ * the sidecar both use. An open that was answered before the sidecar confirmed it is "opening":
+ * its error is that of the next operation.
+ *
+ * Writes are acknowledged to the kernel when they are in the buffer or on their way; the first
+ * error of what was sent stays in error until write, fsync or flush takes it: once.
+ *
+ * All under the lock of fuse/fs.h.
+ */
+
+#include "fuse/dirsnap.h"
+#include "fuse/inode.h"
+#include "fuse/wbuf.h"
+
+struct rsb_fop;
+struct rsb_handles;
+
+struct rsb_handle {
+	uint64_t fh;             /* const */
+	struct rsb_inode *inode; /* const; referenced */
+	int flags;               /* const; of open(2) */
+	size_t n_ref;            /* the kernel's, and one for each call under way */
+	uint64_t epoch;          /* const; of the sidecar that has it */
+	struct rsb_list of_inode;
+
+	struct rsb_wbuf wbuf;
+	size_t n_sent; /* writes on their way */
+	int error;     /* of a write or of the open that was not told yet: negative errno */
+	struct rsb_list drains; /* of struct rsb_fop.wait: wait for n_sent to become 0 */
+	bool posix_locks;       /* an owner may hold some */
+	bool flocks;
+	bool kill_suidgid; /* with the next write */
+
+	struct rsb_dirsnap *snap; /* directory: its listing; NULL until the first read */
+};
+
+rsb_nodiscard int rsb_handles_new(struct rsb_handles **ret_handles);
+/* Handles left are freed with it. */
+void rsb_handles_free(struct rsb_handles *handles);
+RSB_DEFINE_CLEANUP(struct rsb_handles *, rsb_handles_free)
+
+/* References inode; the caller gets the kernel's reference. -EMFILE over RSB_FHS_MAX, -ENOMEM. */
+rsb_nodiscard int rsb_handle_open(struct rsb_handles *handles, struct rsb_inode *inode, uint64_t fh,
+	int flags, struct rsb_handle **ret_handle);
+/* NULL: none such. Borrowed. */
+struct rsb_handle *rsb_handle_get(const struct rsb_handles *handles, uint64_t fh);
+struct rsb_handle *rsb_handle_ref(struct rsb_handle *handle);
+void rsb_handle_unref(struct rsb_handles *handles, struct rsb_handle *handle);
+size_t rsb_handles_count(const struct rsb_handles *handles);
+struct rsb_handle *rsb_handle_next(const struct rsb_handles *handles, size_t *cursor);
+
+/* The untold error, which is told by this: 0 or negative errno. */
+int rsb_handle_take_error(struct rsb_handle *handle);
+bool rsb_handle_writes(const struct rsb_handle *handle);
+
+#endif

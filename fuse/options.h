@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef RSB_OPTIONS_H
+#define RSB_OPTIONS_H
+
+/*
+ * The command line: rsb-mount [-f] [-o OPTIONS] NAME DIRECTORY, and as mount(8)'s helper
+ * mount.fuse.rsb NAME DIRECTORY [-sfnv] [-o OPTIONS].
+ */
+
+#include "util/diag.h"
+
+#include <stdbool.h>
+
+struct rsb_options {
+	bool helper; /* called as mount.fuse.rsb */
+	bool foreground;
+	bool fake; /* mount -f: do everything but mount */
+	bool unmount;
+	bool help;
+	bool version;
+	bool verbose;
+	bool sloppy;
+	char *name;
+	char *directory;
+	char *mountpoint; /* absolute, filled in later */
+	char *url;        /* -o url=: a sidecar's address; no keeper */
+	char *key_file;   /* -o key=: for url */
+	char *idmap;      /* "user", "none"; NULL: the configuration's */
+	bool sync;
+	bool async; /* -o async: over the configuration's mount.sync */
+	bool allow_other;
+	bool read_only;
+	bool noexec;
+};
+
+/* -EINVAL with a sentence. rsb_options_done() also after failure. */
+rsb_nodiscard int rsb_options_parse(
+	int argc, char *const *argv, struct rsb_options *ret_options, struct rsb_diag *diag);
+void rsb_options_done(struct rsb_options *options);
+
+#endif

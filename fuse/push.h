@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef RSB_PUSH_H
+#define RSB_PUSH_H
+
+/*
+ * Unsent data on its way: out of the buffers, as write messages, and what waits for them.
+ * At most one handle of a node has unsent data; who reads or changes the node pushes first, and
+ * its own message, sent after, is executed after (rsb_send_fifo(), inode->fifo).
+ */
+
+#include "fuse/fop.h"
+
+/* Sends all that is buffered. Never waits; errors show in handle->error. */
+void rsb_push_handle(struct rsb_fs *fs, struct rsb_handle *handle);
+void rsb_push_inode(struct rsb_fs *fs, struct rsb_inode *inode);
+void rsb_push_all(struct rsb_fs *fs);
+
+/*
+ * Buffers data written through handle, sending what does not fit, and other handles' data of the
+ * same node before. -ENOMEM.
+ */
+rsb_nodiscard int rsb_push_write(
+	struct rsb_fs *fs, struct rsb_handle *handle, uint64_t offset, struct rsb_bytes data);
+/* Sends at once at offset, past the buffer: pages that the kernel writes back. */
+rsb_nodiscard int rsb_push_through(
+	struct rsb_fs *fs, struct rsb_handle *handle, uint64_t offset, struct rsb_bytes data);
+
+/* Calls fn with handle's untold error, or 0, when nothing of handle is on its way any more: maybe at once. */
+void rsb_push_drain(struct rsb_fop *fop, struct rsb_handle *handle, rsb_fop_fn fn);
+/* The same when fewer than RSB_FS_SENT_MAX bytes are on their way; r is 0. */
+void rsb_push_room(struct rsb_fop *fop, rsb_fop_fn fn);
+
+#endif

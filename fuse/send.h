@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef RSB_SEND_H
+#define RSB_SEND_H
+
+/*
+ * The way of every call of the mount into the link. When the link has no room (-EAGAIN) the call
+ * is parked, as encoded bytes and in order, and tried again whenever another one was answered; so
+ * no thread waits or spins, and mutations keep their order. At most RSB_SEND_PARKED_MAX wait, then
+ * calls fail with -ENOBUFS.
+ *
+ * Callbacks run on the io thread under the lock of fuse/fs.h.
+ */
+
+#include "link/link.h"
+
+#define RSB_SEND_PARKED_MAX 65536u
+
+struct rsb_fs;
+struct rsb_send;
+
+rsb_nodiscard int rsb_send_new(struct rsb_fs *fs, struct rsb_send **ret_send);
+/* Calls that are still parked end with -ECANCELED. */
+void rsb_send_free(struct rsb_send *send);
+RSB_DEFINE_CLEANUP(struct rsb_send *, rsb_send_free)
+
+/*
+ * fn is called exactly once after 0, never before this returns. after: FIFO number, or
+ * RSB_AFTER_ALL. *ret_serial (may be NULL) names it for cancel. A mutation's FIFO number is read
+ * by rsb_send_fifo() right after this.
+ */
+rsb_nodiscard int rsb_send_call(struct rsb_send *send, uint32_t op, const void *req, uint64_t after,
+	rsb_call_fn fn, void *arg, uint64_t *ret_serial);
+/* Asks the far side to give it up; fn still comes. */
+void rsb_send_cancel(struct rsb_send *send, uint64_t serial);
+/* The number to wait for everything sent so far: RSB_AFTER_ALL while something is parked. */
+uint64_t rsb_send_fifo(const struct rsb_send *send);
+/* Calls not answered yet. */
+size_t rsb_send_pending(const struct rsb_send *send);
+size_t rsb_send_parked(const struct rsb_send *send);
+
+/* The gifts of the sidecar that nobody holds any more; sent in batches. */
+void rsb_send_forget(struct rsb_send *send, uint64_t id, uint64_t n);
+/* Sends what has gathered. */
+void rsb_send_flush_forgets(struct rsb_send *send);
+
+#endif
