@@ -12,46 +12,14 @@
  * Own code instead of libwebsockets for measured reasons (ARCHITECTURE.md); libwebsockets is the peer in the tests.
  */
 
+#include "proto/ws-upgrade.h" /* IWYU pragma: export */
 #include "util/buf.h"
 
 #include <stdbool.h>
 
 enum rsb_ws_role { RSB_WS_CLIENT, RSB_WS_SERVER };
 
-#define RSB_WS_KEY_SIZE 24      /* base64 of 16 bytes */
-#define RSB_WS_HEADERS_MAX 8192 /* bytes of the upgrade request or response */
-
-/* ---- opening handshake (section 4) ---- */
-
-/* key: fresh RSB_WS_KEY_SIZE characters + NUL. */
-rsb_nodiscard int rsb_ws_key(char key[static RSB_WS_KEY_SIZE + 1]);
-
-struct rsb_ws_header {
-	const char *name;
-	const char *value;
-};
-/* Appends the GET. host as for the Host header. Headers are ours or the user's: no CR or LF in them (-EINVAL). */
-rsb_nodiscard int rsb_ws_request(const char *host, const char *path, const char *key,
-	const struct rsb_ws_header *headers, size_t n_header, struct rsb_buf *out);
-/*
- * Looks for the whole response in the head of in. 0: not complete yet; > 0: bytes to consume, upgraded.
- * -EPROTO (no valid upgrade), -EMSGSIZE; *ret_status is the HTTP status once it was read, else 0.
- */
-rsb_nodiscard int rsb_ws_response(struct rsb_bytes in, const char *key, int *ret_status);
-
-struct rsb_ws_upgrade {
-	struct rsb_bytes path;
-	struct rsb_bytes key;  /* Sec-WebSocket-Key */
-	struct rsb_bytes auth; /* X-Rsb-Auth; empty when absent */
-};
-/* Server: as rsb_ws_response(). Views into in. -EPROTO: answer 400, 426 or 404 and close. */
-rsb_nodiscard int rsb_ws_accept(struct rsb_bytes in, struct rsb_ws_upgrade *ret_upgrade);
-/* Appends the 101 for key. */
-rsb_nodiscard int rsb_ws_accept_reply(struct rsb_bytes key, struct rsb_buf *out);
-/* Appends a whole refusal with Connection: close and an empty body. */
-rsb_nodiscard int rsb_ws_refuse(int status, struct rsb_buf *out);
-
-/* ---- frames ---- */
+#define RSB_WS_MASKS 64
 
 struct rsb_ws {
 	enum rsb_ws_role role;
@@ -59,8 +27,9 @@ struct rsb_ws {
 	bool in_fragments;
 	bool close_sent;
 	bool close_received;
-	uint32_t
-		mask_seed; /* client: fresh masks come from here, seeded at init (RFC 6455 5.3, 10.3) */
+	/* Client: masks that no peer can foretell (RFC 6455 10.3), drawn from getrandom(2) by the lot. */
+	uint32_t masks[RSB_WS_MASKS];
+	size_t n_mask; /* not used yet */
 };
 
 rsb_nodiscard int rsb_ws_init(struct rsb_ws *ws, enum rsb_ws_role role);
