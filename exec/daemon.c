@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+#include "exec/daemon.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "exec/client.h"
+#include "proto/op.h"
+#include "util/cleanup.h"
+#include "util/fd.h"
+#include "util/spawn.h"
+#include "util/str.h"
+
+#define ARGS_MAX 160
+#define STOP_TIMEOUT_NS (60 * RSB_NSEC_PER_SEC)
+#define STATUS_TIMEOUT_NS (10 * RSB_NSEC_PER_SEC)
+
+int
+rsb_daemon_check(const struct rsb_where *where, struct rsb_diag *diag)
+{
+	RSB_CLEANUP(rsb_state_closep) struct rsb_state_dir *dir = NULL;
+	int r;
+
+	r = rsb_state_open(where->root, where->state.name, false, &dir, diag);
+	if (r < 0)
+		return r;
+	if (rsb_state_has_daemon(dir))
+		return 0;
+	return rsb_diag_set(diag, -ENOTCONN,
+		"the sandbox %s is not mounted; 'rsb mount %s' does that", where->state.name,
+		where->state.name);
+}
+
+/* rsb-mount in the directory of our own program; NULL: let PATH decide. */
+static char *
+beside_us(void)
+{
+	char self[RSB_PATH_MAX + 1];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+	char *path;
+	char *slash;
+
+	if (n < 0)
+		return NULL;
+	self[n] = '\0';
+	slash = strrchr(self, '/');
+	if (!slash)
+		return NULL;
+	*slash = '\0';
+	path = rsb_str_path(self, "rsb-mount");
+	if (path && access(path, X_OK) == 0)
+		return path;
+	free(path);
+	return NULL;
+}
+
+/* The last line that rsb-mount wrote, without its own name in front. */
+static int
+its_sentence(int fd, struct rsb_diag *diag)
+{
+	char text[RSB_DIAG_MAX];
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	size_t size = 0;
+	ssize_t n = 1;
+	char *line;
+
+	/* The daemon may still hold the other end: what is there now is what the parent wrote. */
+	while (n > 0 && size < sizeof text - 1 && poll(&p, 1, 0) > 0) {
+		n = read(fd, text + size, sizeof text - 1 - size);
+		if (n > 0)
+			size += (size_t)n;
+	}
+	while (size > 0 && text[size - 1] == '\n')
+		size--;
+	text[size] = '\0';
+	line = strrchr(text, '\n');
+	line = line ? line + 1 : text;
+	if (strncmp(line, "rsb-mount: ", 11) == 0)
+		line += 11;
+	return rsb_diag_set(diag, -EIO, "%s", *line ? line : "rsb-mount failed without a word");
+}
+
+int
+rsb_daemon_start(const char *name, const char *mountpoint, const char *const *overrides,
+	struct rsb_diag *diag)
+{
+	rsb_autofree char *path = beside_us();
+	rsb_autoclose int read_end = -1;
+	rsb_autoclose int write_end = -1;
+	rsb_autoclose int pidfd = -1;
+	const char *argv[ARGS_MAX];
+	struct rsb_spawn spec = { .argv = argv, .stdio = { -1, -1, -1 } };
+	size_t n = 0;
+	int fds[2];
+	pid_t pid;
+	int r;
+
+	argv[n++] = path ? path : "rsb-mount";
+	for (; overrides && *overrides && n + 5 < ARGS_MAX; overrides++) {
+		argv[n++] = "-o";
+		argv[n++] = *overrides;
+	}
+	argv[n++] = "--";
+	argv[n++] = name;
+	argv[n++] = mountpoint;
+	argv[n] = NULL;
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return -errno;
+	read_end = fds[0];
+	write_end = fds[1];
+	spec.stdio[2] = write_end;
+	r = rsb_spawn(&spec, &pid, &pidfd);
+	if (r < 0)
+		return rsb_diag_set(diag, r, "rsb-mount cannot be started: %s", strerror(-r));
+	(void)close(rsb_steal_fd(&write_end));
+	r = rsb_spawn_wait(pid);
+	if (r == 0)
+		return 0;
+	return r < 0 ? r : its_sentence(read_end, diag);
+}
+
+static void
+on_closed(void *arg, int r)
+{
+	/* For stop this is the answer; for status the waiting call ends with it. */
+	(void)arg;
+	(void)r;
+}
+
+static const struct rsb_client_ops client_ops = { .closed = on_closed };
+
+/* One call on a connection of its own. -ENOTCONN: no daemon there. */
+static int
+call_once(const struct rsb_where *where, uint32_t op, const void *req, uint64_t timeout_ns,
+	void (*copy)(void *arg, const void *rep), void *arg, struct rsb_diag *diag)
+{
+	RSB_CLEANUP(rsb_loop_freep) struct rsb_loop *loop = NULL;
+	RSB_CLEANUP(rsb_client_freep) struct rsb_client *client = NULL;
+	int r;
+
+	r = rsb_loop_new(rsb_clock_monotonic(), &loop);
+	if (r < 0)
+		return r;
+	r = rsb_client_open(loop, where->socket, &client_ops, NULL, &client, diag);
+	if (r == -ENOENT || r == -ECONNREFUSED)
+		return -ENOTCONN;
+	if (r < 0)
+		return r;
+	return rsb_client_call_wait(client, op, req, timeout_ns, copy, arg);
+}
+
+int
+rsb_daemon_stop(const struct rsb_where *where, bool force, struct rsb_diag *diag)
+{
+	RSB_CLEANUP(rsb_state_closep) struct rsb_state_dir *dir = NULL;
+	struct rsb_ctl_stop_req req = { .force = force };
+	int r;
+
+	r = rsb_state_open(where->root, where->state.name, false, &dir, diag);
+	if (r < 0)
+		return r;
+	if (!rsb_state_has_daemon(dir))
+		return 0;
+	r = call_once(where, RSB_OP_ctl_stop, &req, STOP_TIMEOUT_NS, NULL, NULL, diag);
+	if (r == -EBUSY)
+		return rsb_diag_set(
+			diag, r, "%s is in use; leave it, or use --force", where->state.mountpoint);
+	/* It may be gone before its answer was read: what counts is its lock. */
+	if (r < 0 && r != -ENOTCONN)
+		return r;
+	r = rsb_state_lock(dir, RSB_STATE_LOCK_DAEMON, true);
+	if (r < 0)
+		return rsb_diag_set(diag, r, "the daemon of %s does not end", where->state.name);
+	rsb_state_unlock(dir, RSB_STATE_LOCK_DAEMON);
+	return 0;
+}
+
+struct copied {
+	struct rsb_buf *out;
+	int r;
+};
+
+static void
+copy_status(void *arg, const void *rep)
+{
+	const struct rsb_ctl_status_rep *status = rep;
+	struct copied *copied = arg;
+
+	copied->r = rsb_buf_append(copied->out, status->json.data, status->json.size);
+}
+
+int
+rsb_daemon_status(const struct rsb_where *where, struct rsb_buf *out, struct rsb_diag *diag)
+{
+	struct copied copied = { .out = out };
+	int r;
+
+	r = call_once(
+		where, RSB_OP_ctl_status, NULL, STATUS_TIMEOUT_NS, copy_status, &copied, diag);
+	return r < 0 ? r : copied.r;
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+#include "exec/exec.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exec/daemon.h"
+#include "exec/environ.h"
+#include "exec/outcome.h"
+#include "exec/run.h"
+#include "exec/where.h"
+#include "util/str.h"
+
+#define OVERRIDES_MAX 64
+
+struct options {
+	const char *sandbox;
+	const char *dir;
+	const char *script; /* -c */
+	const char *overrides[OVERRIDES_MAX + 1];
+	size_t n_override;
+	const char **sets; /* -e, in order */
+	size_t n_set;
+	bool no_stdin;
+	bool quiet;
+};
+
+static const char help[] =
+	"Usage: rsb-exec [OPTION]... [--] COMMAND [ARGUMENT]...\n"
+	"       rsb-exec [OPTION]... -c SCRIPT [NAME [ARGUMENT]...]\n"
+	"Run a command in the sandbox as if it ran here.\n"
+	"\n"
+	"  -s, --sandbox NAME    which one; else $RSB_SANDBOX, else that of this directory\n"
+	"  -C, --chdir DIR       run in DIR, relative to the workspace or absolute\n"
+	"  -e, --env NAME[=VAL]  set a variable, or pass ours on\n"
+	"  -c SCRIPT             run it by bash -c\n"
+	"  -n, --no-stdin        standard input is /dev/null\n"
+	"  -o KEY=VALUE          a setting of rsb.conf(5)\n"
+	"  -q, --quiet           no remarks of ours\n"
+	"      --help, --version\n"
+	"\n"
+	"The exit status is the command's own; a command that died by a signal makes rsb-exec die\n"
+	"by it. 125: rsb failed, 126: the command cannot be run, 127: it was not found.\n";
+
+rsb_noreturn static void
+fatal(const char *program, int r, const struct rsb_diag *diag)
+{
+	(void)fprintf(stderr, "%s: fatal: %s\n", program, rsb_diag_text(diag, r));
+	exit(RSB_EXIT_FAILED);
+}
+
+rsb_noreturn static void
+usage(const char *program, const char *what)
+{
+	(void)fprintf(stderr, "%s: fatal: %s; try '%s --help'\n", program, what, program);
+	exit(RSB_EXIT_FAILED);
+}
+
+enum { OPT_HELP = 256, OPT_VERSION };
+
+static const struct option long_options[] = {
+	{ "sandbox", required_argument, NULL, 's' },
+	{ "chdir", required_argument, NULL, 'C' },
+	{ "env", required_argument, NULL, 'e' },
+	{ "no-stdin", no_argument, NULL, 'n' },
+	{ "quiet", no_argument, NULL, 'q' },
+	{ "help", no_argument, NULL, OPT_HELP },
+	{ "version", no_argument, NULL, OPT_VERSION },
+	{ 0 },
+};
+
+static void
+take_option(struct options *o, int c, const char *program)
+{
+	switch (c) {
+	case 's':
+		o->sandbox = optarg;
+		break;
+	case 'C':
+		o->dir = optarg;
+		break;
+	case 'e':
+		o->sets[o->n_set++] = optarg;
+		break;
+	case 'c':
+		o->script = optarg;
+		break;
+	case 'n':
+		o->no_stdin = true;
+		break;
+	case 'q':
+		o->quiet = true;
+		break;
+	case 'o':
+		if (o->n_override == OVERRIDES_MAX)
+			usage(program, "too many -o options");
+		o->overrides[o->n_override++] = optarg;
+		break;
+	case OPT_HELP:
+		(void)fputs(help, stdout);
+		exit(0);
+	case OPT_VERSION:
+		(void)puts("rsb-exec " RSB_VERSION);
+		exit(0);
+	default:
+		usage(program, optopt && optopt < 256 ? "an option is unknown or lacks its argument"
+						      : "unknown option");
+	}
+}
+
+static void
+parse(struct options *o, int argc, char **argv, const char *program)
+{
+	int c;
+
+	/* At most one -e for each word. */
+	o->sets = rsb_new_array(const char *, (size_t)argc + 1);
+	if (!o->sets)
+		fatal(program, -ENOMEM, NULL);
+	opterr = 0;
+	optind = 1;
+	/* '+': the first word that is no option starts the command. */
+	while ((c = getopt_long(argc, argv, "+s:C:e:c:nqo:", long_options, NULL)) != -1)
+		take_option(o, c, program);
+}
+
+/* The command's argv: bash -c SCRIPT for -c, else the words themselves. Lives until we end. */
+static char **
+command_of(const struct options *o, int argc, char **argv, const char *program)
+{
+	char **list;
+	size_t n = 0;
+
+	if (!o->script) {
+		if (optind >= argc)
+			usage(program, "no command was given");
+		return argv + optind;
+	}
+	list = rsb_new_array(char *, (size_t)(argc - optind) + 4);
+	if (!list)
+		fatal(program, -ENOMEM, NULL);
+	list[n++] = (char *)(uintptr_t) "bash";
+	list[n++] = (char *)(uintptr_t) "-c";
+	list[n++] = (char *)(uintptr_t)o->script;
+	for (int i = optind; i < argc; i++)
+		list[n++] = argv[i];
+	return list;
+}
+
+static int
+make_environ(struct rsb_environ *set, const struct options *o, char **env,
+	const struct rsb_config *config, struct rsb_diag *diag)
+{
+	int r;
+
+	r = rsb_environ_allow(set, env, &config->exec.env);
+	for (size_t i = 0; r >= 0 && i < o->n_set; i++) {
+		r = rsb_environ_set(set, env, o->sets[i]);
+		if (r == -EINVAL)
+			r = rsb_diag_set(diag, r, "-e takes NAME or NAME=VALUE");
+	}
+	return r;
+}
+
+void
+rsb_exec_main(int argc, char **argv, char **env, const char *program)
+{
+	struct options o = { 0 };
+	struct rsb_run run = { 0 };
+	struct rsb_run_result result;
+	struct rsb_environ *set;
+	struct rsb_config config;
+	struct rsb_where where;
+	struct rsb_diag diag = { 0 };
+	int r;
+
+	parse(&o, argc, argv, program);
+	run.argv = command_of(&o, argc, argv, program);
+	r = rsb_where_find(o.sandbox, env, &where, &diag);
+	if (r >= 0)
+		r = rsb_config_load(&(struct rsb_config_source){ .overrides = o.overrides,
+					    .env = env,
+					    .project_dir = where.state.local_dir,
+					    .sandbox = where.state.name },
+			&config, &diag);
+	if (r >= 0)
+		r = rsb_environ_new(&set);
+	if (r >= 0)
+		r = make_environ(set, &o, env, &config, &diag);
+	if (r >= 0)
+		r = rsb_daemon_check(&where, &diag);
+	if (r < 0)
+		fatal(program, r, &diag);
+	if (where.beside && !o.quiet && !o.dir && rsb_where_first_beside(&where))
+		(void)fprintf(stderr,
+			"%s: note: edits made in this directory are not in the sandbox; its mount is %s\n",
+			program, where.state.mountpoint);
+	run.socket = where.socket;
+	run.env = rsb_environ_list(set);
+	run.cwd = o.dir ? o.dir : where.cwd;
+	run.no_stdin = o.no_stdin;
+	run.grace_ns = config.exec.grace_ns;
+	rsb_run(&run, &result, &diag);
+	rsb_outcome_exit(program, run.argv[0], &result, &diag);
+}

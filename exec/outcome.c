@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+#include "exec/outcome.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "util/cleanup.h"
+#include "util/str.h"
+
+rsb_noreturn static void
+die_by(int sig)
+{
+	struct rlimit no_core = { 0, 0 };
+	sigset_t set;
+
+	/* The core, if any, was dumped over there. */
+	(void)setrlimit(RLIMIT_CORE, &no_core);
+	(void)signal(sig, SIG_DFL);
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, sig);
+	(void)sigprocmask(SIG_UNBLOCK, &set, NULL);
+	(void)raise(sig);
+	/* Signals that do not end a process here, such as STOP for a stopped tree. */
+	_exit(128 + sig);
+}
+
+rsb_noreturn static void
+not_begun(const char *program, const char *argv0, const struct rsb_run_result *result)
+{
+	rsb_autofree char *quoted = rsb_str_quote(argv0);
+	const char *name = quoted ? quoted : argv0;
+	int code = RSB_EXIT_FAILED;
+
+	if (result->stage == RSB_SPAWN_STAGE_EXEC)
+		code = result->error == -ENOENT ? RSB_EXIT_NOENT : RSB_EXIT_NOEXEC;
+	if (result->stage == RSB_SPAWN_STAGE_CHDIR)
+		(void)fprintf(stderr,
+			"%s: fatal: the working directory cannot be entered in the sandbox: %s\n",
+			program, strerror(-result->error));
+	else if (result->stage == RSB_SPAWN_STAGE_EXEC)
+		(void)fprintf(stderr, "%s: fatal: %s: %s\n", program, name,
+			result->error == -ENOENT ? "command not found in the sandbox"
+						 : strerror(-result->error));
+	else
+		(void)fprintf(stderr, "%s: fatal: the sandbox cannot start a process: %s\n",
+			program, strerror(-result->error));
+	exit(code);
+}
+
+void
+rsb_outcome_exit(const char *program, const char *argv0, const struct rsb_run_result *result,
+	const struct rsb_diag *diag)
+{
+	switch (result->end) {
+	case RSB_RUN_EXITED:
+		exit(result->code);
+	case RSB_RUN_SIGNALED:
+		die_by(result->signal);
+	case RSB_RUN_NOT_BEGUN:
+		not_begun(program, argv0, result);
+	case RSB_RUN_FAILED:
+		(void)fprintf(
+			stderr, "%s: fatal: %s\n", program, rsb_diag_text(diag, result->error));
+		exit(RSB_EXIT_FAILED);
+	case RSB_RUN_LOST:
+	default:
+		(void)fprintf(stderr,
+			"%s: lost: the command was started, but not seen to its end: %s\n", program,
+			strerror(-result->error));
+		exit(RSB_EXIT_FAILED);
+	}
+}

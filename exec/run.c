@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: MIT */
+#include "exec/run.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "exec/input.h"
+#include "exec/output.h"
+#include "proto/codec.h"
+#include "proto/version.h"
+
+#define SECOND_INT_NS (2 * RSB_NSEC_PER_SEC)
+/* A spawn waits for the barrier that makes our writes visible there; it has its own deadline. */
+#define STDIN_BUFFER ((size_t)1 << 20)
+
+struct out {
+	struct state *state;
+	struct rsb_output *output;
+	uint64_t chan;
+	uint64_t expected; /* size of the whole stream, once the end is known */
+};
+
+struct state {
+	struct rsb_loop *loop;
+	struct rsb_client *client;
+	struct rsb_input *input;
+	struct rsb_source *signals;
+	struct out outs[2];
+	struct rsb_run_result *result;
+	uint64_t proc;
+	uint64_t last_int_ns;
+	unsigned int n_int;
+	int signal_fd;
+	bool began;
+	bool ended;    /* the command: result is set */
+	bool finished; /* we may leave */
+};
+
+static void
+finish(struct state *s, enum rsb_run_end end, int error)
+{
+	if (!s->ended) {
+		s->result->end = end;
+		s->result->error = error;
+	}
+	s->ended = true;
+	s->finished = true;
+	rsb_loop_stop(s->loop);
+}
+
+/* All that the command itself wrote has been handed to our descriptors. */
+static void
+check_finished(struct state *s)
+{
+	if (!s->ended || s->finished)
+		return;
+	for (int i = 0; i < 2; i++) {
+		struct out *out = &s->outs[i];
+
+		if (rsb_chan_offset(rsb_client_chans(s->client), out->chan) < out->expected)
+			return;
+		if (!rsb_output_empty(out->output))
+			return;
+	}
+	s->finished = true;
+	rsb_loop_stop(s->loop);
+}
+
+static struct out *
+out_of(struct state *s, uint64_t chan)
+{
+	return chan == s->outs[0].chan ? &s->outs[0] : &s->outs[1];
+}
+
+static void
+close_out(struct out *out, int r)
+{
+	/* Nobody reads ours: the command learns it as a local one would, by EPIPE. */
+	rsb_chan_reset(rsb_client_chans(out->state->client), out->chan, r);
+	out->expected = 0;
+	rsb_client_kick(out->state->client);
+	check_finished(out->state);
+}
+
+static void
+on_written(void *arg, size_t size, int r)
+{
+	struct out *out = arg;
+
+	if (r < 0) {
+		close_out(out, r);
+		return;
+	}
+	rsb_chan_consume(rsb_client_chans(out->state->client), out->chan, size);
+	rsb_client_kick(out->state->client);
+	check_finished(out->state);
+}
+
+static void
+on_chan_data(void *arg, uint64_t chan, struct rsb_bytes data, bool fin)
+{
+	struct state *s = arg;
+	struct out *out = out_of(s, chan);
+	int r = data.size ? rsb_output_write(out->output, data) : 0;
+
+	(void)fin;
+	if (r < 0)
+		close_out(out, r);
+	check_finished(s);
+}
+
+static void
+on_chan_writable(void *arg, uint64_t chan)
+{
+	struct state *s = arg;
+
+	(void)chan;
+	if (s->input)
+		rsb_input_resume(s->input);
+}
+
+static void
+on_chan_reset(void *arg, uint64_t chan, int r)
+{
+	struct state *s = arg;
+
+	if (chan == RSB_CHAN_STDIN(s->proc)) {
+		/* The command closed its input: that is its business, not an error of ours. */
+		rsb_input_free(s->input);
+		s->input = NULL;
+		return;
+	}
+	finish(s, RSB_RUN_LOST, r);
+}
+
+static void
+on_closed(void *arg, int r)
+{
+	struct state *s = arg;
+
+	finish(s, s->began ? RSB_RUN_LOST : RSB_RUN_FAILED, r);
+}
+
+static const struct rsb_client_ops client_ops = {
+	.chans = { .data = on_chan_data, .writable = on_chan_writable, .reset = on_chan_reset },
+	.closed = on_closed,
+};
+
+static size_t
+stdin_room(void *arg)
+{
+	struct state *s = arg;
+
+	return rsb_chan_room(rsb_client_chans(s->client), RSB_CHAN_STDIN(s->proc));
+}
+
+static void
+on_stdin(void *arg, struct rsb_bytes data, int r)
+{
+	struct state *s = arg;
+	struct rsb_chans *chans = rsb_client_chans(s->client);
+
+	/* A descriptor that cannot be read (closed, a directory) is an input without bytes. */
+	if (data.size == 0 || r < 0)
+		(void)rsb_chan_finish(chans, RSB_CHAN_STDIN(s->proc));
+	else if (rsb_chan_write(chans, RSB_CHAN_STDIN(s->proc), data) < 0)
+		on_chan_reset(s, RSB_CHAN_STDIN(s->proc), -EPIPE);
+	rsb_client_kick(s->client);
+}
+
+static const struct rsb_input_ops input_ops = { .room = stdin_room, .data = on_stdin };
+
+static void
+on_exit_known(void *arg, int r, const void *rep)
+{
+	struct state *s = arg;
+	const struct rsb_wait_rep *wait = rep;
+
+	if (r < 0) {
+		finish(s, RSB_RUN_LOST, r);
+		return;
+	}
+	s->result->end = wait->exited ? RSB_RUN_EXITED : RSB_RUN_SIGNALED;
+	s->result->code = (int)(wait->code & 0xff);
+	s->result->signal = (int)(wait->signal & 0x7f);
+	if (s->outs[0].expected)
+		s->outs[0].expected = wait->out_size;
+	if (s->outs[1].expected)
+		s->outs[1].expected = wait->err_size;
+	s->ended = true;
+	check_finished(s);
+}
+
+static void
+on_spawned(void *arg, int r, const void *rep)
+{
+	struct state *s = arg;
+	const struct rsb_spawn_rep *spawn = rep;
+	struct rsb_wait_req wait = { .proc = s->proc, .what = RSB_WAIT_LEADER };
+
+	if (r < 0) {
+		finish(s, RSB_RUN_FAILED, r);
+		return;
+	}
+	if (spawn->stage != 0) {
+		s->result->stage = (uint32_t)spawn->stage;
+		finish(s, RSB_RUN_NOT_BEGUN, -(int)rsb_min(spawn->error, UINT64_C(511)));
+		return;
+	}
+	s->began = true;
+	r = rsb_client_call(s->client, RSB_OP_wait, &wait, on_exit_known, s);
+	if (r < 0)
+		finish(s, RSB_RUN_LOST, r);
+}
+
+static void
+on_signalled(void *arg, int r, const void *rep)
+{
+	/* The command may have ended just before. */
+	(void)arg;
+	(void)r;
+	(void)rep;
+}
+
+static void
+on_signal(void *arg, uint32_t events)
+{
+	struct state *s = arg;
+	struct rsb_signal_req req = { .proc = s->proc, .to = RSB_SIGNAL_GROUP };
+	struct signalfd_siginfo info;
+	uint64_t now_ns = rsb_loop_now(s->loop);
+
+	(void)events;
+	if (read(s->signal_fd, &info, sizeof info) != sizeof info)
+		return;
+	req.signal = info.ssi_signo;
+	if (info.ssi_signo == SIGINT) {
+		s->n_int = now_ns - s->last_int_ns < SECOND_INT_NS ? s->n_int + 1 : 1;
+		s->last_int_ns = now_ns;
+		if (s->n_int == 2) {
+			req.signal = SIGKILL;
+			req.to = RSB_SIGNAL_TREE;
+		}
+	}
+	/* Before it runs and after its end there is nobody to forward to; at the third time no patience. */
+	if (!s->began || s->ended || s->n_int > 2) {
+		s->ended = false;
+		s->result->signal = (int)info.ssi_signo;
+		finish(s, RSB_RUN_SIGNALED, 0);
+		return;
+	}
+	if (rsb_client_call(s->client, RSB_OP_signal, &req, on_signalled, s) < 0)
+		finish(s, RSB_RUN_LOST, -ENOTCONN);
+}
+
+/* What was ignored when we were started (nohup, background jobs of a shell) stays ignored. */
+static int
+watch_signals(struct state *s)
+{
+	static const int forwarded[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };
+	struct sigaction old;
+	sigset_t set;
+
+	(void)sigemptyset(&set);
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(forwarded); i++)
+		if (sigaction(forwarded[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+			(void)sigaddset(&set, forwarded[i]);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+		return -errno;
+	(void)signal(SIGPIPE, SIG_IGN);
+	s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (s->signal_fd < 0)
+		return -errno;
+	return rsb_loop_add(s->loop, s->signal_fd, EPOLLIN, on_signal, s, &s->signals);
+}
+
+static int
+add_strings(char *const *list, struct rsb_buf *out, uint64_t *ret_n)
+{
+	uint64_t n = 0;
+
+	for (; list[n]; n++) {
+		int r = rsb_seq_append_bytes(rsb_bytes_str(list[n]), out);
+
+		if (r < 0)
+			return r;
+	}
+	*ret_n = n;
+	return 0;
+}
+
+static int
+send_spawn(struct state *s, const struct rsb_run *run, struct rsb_diag *diag)
+{
+	RSB_CLEANUP(rsb_buf_done) struct rsb_buf argv = { .max = RSB_MESSAGE_MAX };
+	RSB_CLEANUP(rsb_buf_done) struct rsb_buf env = { .max = RSB_MESSAGE_MAX };
+	struct rsb_spawn_req req = { .proc = s->proc, .cwd = rsb_bytes_str(run->cwd) };
+	mode_t mask = umask(0);
+	uint64_t n_argv;
+	uint64_t n_env;
+	int r;
+
+	(void)umask(mask);
+	req.umask = mask;
+	req.flags = run->no_stdin ? RSB_SPAWN_STDIN_NULL : 0;
+	r = add_strings(run->argv, &argv, &n_argv);
+	if (r >= 0)
+		r = add_strings((char *const *)(uintptr_t)run->env, &env, &n_env);
+	if (r < 0)
+		return r;
+	req.argv = rsb_seq_of(&argv, n_argv);
+	req.env = rsb_seq_of(&env, n_env);
+	r = rsb_client_call(s->client, RSB_OP_spawn, &req, on_spawned, s);
+	if (r == -EMSGSIZE || r == -EINVAL)
+		return rsb_diag_set(
+			diag, -E2BIG, "the arguments and the environment are too large");
+	return r;
+}
+
+static int
+open_streams(struct state *s, const struct rsb_run *run)
+{
+	static const int fds[2] = { STDOUT_FILENO, STDERR_FILENO };
+	struct rsb_chans *chans = rsb_client_chans(s->client);
+	int r = 0;
+
+	s->proc = rsb_client_new_proc(s->client);
+	s->outs[0].chan = RSB_CHAN_STDOUT(s->proc);
+	s->outs[1].chan = RSB_CHAN_STDERR(s->proc);
+	for (int i = 0; i < 2 && r >= 0; i++) {
+		struct out *out = &s->outs[i];
+
+		out->state = s;
+		out->expected = UINT64_MAX;
+		r = rsb_output_new(s->loop, fds[i], RSB_CHAN_WINDOW_MAX + RSB_FRAME_MAX, on_written,
+			out, &out->output);
+		if (r >= 0)
+			r = rsb_chan_open_receiver(chans, out->chan, RSB_CHAN_WINDOW_MAX);
+	}
+	if (r >= 0 && !run->no_stdin)
+		r = rsb_chan_open_sender(chans, RSB_CHAN_STDIN(s->proc), STDIN_BUFFER);
+	return r;
+}
+
+static int
+start(struct state *s, const struct rsb_run *run, struct rsb_diag *diag)
+{
+	int r;
+
+	r = rsb_loop_new(rsb_clock_monotonic(), &s->loop);
+	if (r >= 0)
+		r = watch_signals(s);
+	if (r >= 0)
+		r = rsb_client_open(s->loop, run->socket, &client_ops, s, &s->client, diag);
+	if (r >= 0)
+		r = open_streams(s, run);
+	if (r >= 0)
+		r = send_spawn(s, run, diag);
+	/* Only now: what is read here and not taken there would be lost to whoever reads next. */
+	if (r >= 0 && !run->no_stdin)
+		r = rsb_input_new(s->loop, STDIN_FILENO, &input_ops, s, &s->input);
+	if (r == -EBADF) {
+		(void)rsb_chan_finish(rsb_client_chans(s->client), RSB_CHAN_STDIN(s->proc));
+		r = 0;
+	}
+	return r;
+}
+
+void
+rsb_run(const struct rsb_run *run, struct rsb_run_result *ret_result, struct rsb_diag *diag)
+{
+	struct state s = { .signal_fd = -1, .result = ret_result };
+	int r;
+
+	*ret_result = (struct rsb_run_result){ .end = RSB_RUN_FAILED };
+	r = start(&s, run, diag);
+	if (r >= 0)
+		r = rsb_loop_run(s.loop);
+	if (r < 0 && !s.ended) {
+		ret_result->end = s.began ? RSB_RUN_LOST : RSB_RUN_FAILED;
+		ret_result->error = r;
+	}
+	rsb_input_free(s.input);
+	rsb_client_free(s.client);
+	for (int i = 0; i < 2; i++)
+		rsb_output_free(s.outs[i].output);
+	rsb_source_del(s.signals);
+	if (s.signal_fd >= 0)
+		(void)close(s.signal_fd);
+	rsb_loop_free(s.loop);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef RSB_RUN_H
+#define RSB_RUN_H
+
+/*
+ * One command in the sandbox as if it ran here: our standard input, output and error are its own, our signals reach it, and
+ * its end is told as waitid(2) told it there. Nothing of ours is written to the command's output.
+ */
+
+#include "exec/client.h"
+
+struct rsb_run {
+	const char *socket; /* of the daemon */
+	char *const *argv;  /* NULL-terminated, at least one */
+	const char *const
+		*env; /* "NAME=value", NULL-terminated: exactly what the command gets from here */
+	const char *cwd; /* relative to the workspace or absolute */
+	bool no_stdin;
+	uint64_t grace_ns; /* between TERM and KILL when we have to end it */
+};
+
+enum rsb_run_end {
+	RSB_RUN_EXITED,    /* code */
+	RSB_RUN_SIGNALED,  /* signal */
+	RSB_RUN_NOT_BEGUN, /* error, stage: chdir or execve refused */
+	RSB_RUN_FAILED,    /* before it began: error and the sentence */
+	RSB_RUN_LOST,      /* after it began we lost sight of it: error */
+};
+
+struct rsb_run_result {
+	enum rsb_run_end end;
+	int code;
+	int signal;
+	int error;      /* negative errno */
+	uint32_t stage; /* RSB_SPAWN_STAGE_* */
+};
+
+/* Waits for the end. Uses signalfd(2): the calling thread must be the only one. */
+void rsb_run(const struct rsb_run *run, struct rsb_run_result *ret_result, struct rsb_diag *diag);
+
+#endif
