@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The rules of style that a program can hold: sizes, first lines, guards, marks."""
+
+import pathlib
+import re
+
+import tree as lint
+
+FILE_LINES = 500
+FUNCTION_LINES = 60
+SPDX = "/* SPDX-License-Identifier: MIT */"
+
+# In pieces, as this file obeys them too.
+MARKS = re.compile(r"\b(" + "|".join(("TO" "DO", "FIX" "ME", "X" "XX", "HA" "CK")) + r")\b")
+PLACES = re.compile(r"(?<![\w.~}-])/(?:wo" r"rk|fa" r"rm)(?![\w-])")
+OWNED = re.compile(r"\bRSB_CLEANUP\(|\brsb_auto[a-z]+\b")
+GOTO = re.compile(r"\bgoto\b")
+TABLES = {".def"}  # formatted by hand, as long as the table is
+
+
+def check_any(name, lines):
+    for i, line in enumerate(lines, 1):
+        if line != line.rstrip():
+            yield f"{name}:{i}: blanks at the end of the line"
+        mark = MARKS.search(line)
+        if mark:
+            yield f"{name}:{i}: {mark.group(0)} says that it is not done"
+        place = PLACES.search(line)
+        if place:
+            yield f"{name}:{i}: {place.group(0)} is a directory of one machine"
+    if lines and lines[-1] == "":
+        yield f"{name}: blank lines at the end of the file"
+
+
+def functions(lines):
+    """(number of the first line of the body, the lines of the body) of each function."""
+    start = None
+    for i, line in enumerate(lines):
+        if line == "{":
+            start = i + 1
+        elif line == "}" and start is not None:
+            yield start + 1, lines[start:i]
+            start = None
+
+
+def check_code(name, text):
+    """text has neither comments nor strings."""
+    lines = text.split("\n")
+    for i, line in enumerate(lines, 1):
+        if "//" in line:
+            yield f"{name}:{i}: comments are /* */"
+    for start, body in functions(lines):
+        if len(body) > FUNCTION_LINES:
+            yield f"{name}:{start}: a function of {len(body)} lines, over {FUNCTION_LINES}"
+        code = "\n".join(body)
+        if OWNED.search(code) and GOTO.search(code):
+            yield f"{name}:{start}: goto beside a cleanup variable"
+
+
+def check_guard(name, text, seen):
+    stem = re.sub(r"\W", "_", pathlib.PurePath(name).stem).upper()
+    match = re.match(r"/\*.*?\*/\n#ifndef (\w+)\n#define (\w+)\n", text)
+    if not match or match.group(1) != match.group(2) or not text.rstrip().endswith("#endif"):
+        yield f"{name}: no header guard from the second line to the last"
+        return
+    guard = match.group(1)
+    if not re.fullmatch(rf"RSB_(?:[A-Z0-9]+_)*{stem}_H", guard):
+        yield f"{name}: the guard {guard} is not RSB_..{stem}_H"
+    first = seen.setdefault(guard, name)
+    if first != name:
+        yield f"{name}: the guard {guard} is that of {first}"
+
+
+def check_c(name, text, lines, guards):
+    if not text.startswith(SPDX + "\n"):
+        yield f"{name}:1: the first line is {SPDX}"
+    if pathlib.PurePath(name).suffix in TABLES:
+        return
+    if len(lines) > FILE_LINES:
+        yield f"{name}: {len(lines)} lines, over {FILE_LINES}: find the second noun"
+    yield from check_code(name, lint.code_only(text))
+    if name.endswith(".h"):
+        yield from check_guard(name, text, guards)
+
+
+def check(tree):
+    guards = {}
+    for name in tree.names:
+        text = tree.text(name)
+        if text is None or "/corpus/" in name:
+            continue
+        lines = text.removesuffix("\n").split("\n")
+        yield from check_any(name, lines)
+        if pathlib.PurePath(name).suffix in lint.C_SUFFIXES | TABLES:
+            yield from check_c(name, text, lines, guards)
+
+
+if __name__ == "__main__":
+    lint.main(__doc__, check)

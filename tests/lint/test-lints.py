@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Each lint is silent about a good tree, and says so when one thing in it is bad."""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import tree as lint
+
+HERE = pathlib.Path(__file__).resolve().parent
+SPDX = "/* SPDX-License-Identifier: MIT */\n"
+HEADER = SPDX + "#ifndef RSB_X_H\n#define RSB_X_H\n\nint rsb_x(void);\n\n#endif\n"
+SOURCE = SPDX + '#include "util/x.h"\n\nint\nrsb_x(void)\n{\n\treturn 0;\n}\n'
+# Both are spelled in pieces, since the style lint reads this file too.
+MARK = "TO" "DO"
+PLACE = "/wo" "rk/x"
+
+
+def body(lines):
+    return SPDX + "void\nf(void)\n{\n" + lines + "}\n"
+
+
+def including(header):
+    return SPDX + f"#include {header}\n"
+
+
+# lint, what is wrong, the file, its text, what is said
+BAD = [
+    ("layers", "upward", "common/util/y.c", including('"fuse/y.h"'), "does not stand on fuse"),
+    ("layers", "sideways", "fuse/y.c", including('"exec/y.h"'), "does not stand on exec"),
+    ("layers", "host part in the sidecar", "sidecar/y.c", including('"link/y.h"'),
+     "does not stand on link"),
+    ("layers", "agent in the sidecar's core", "sidecar/y.c", including('"sidecar/envd/y.h"'),
+     "does not stand on sidecar/envd"),
+    ("layers", "JSON in the sidecar's core", "sidecar/y.c", including('"util/json.h"'),
+     "not for sidecar"),
+    ("layers", "no floor", "common/util/y.c", including('"x.h"'), "name it by its floor"),
+    ("layers", "no such header", "common/util/y.c", including('"util/none.h"'), "no such file"),
+    ("layers", "climbing", "fuse/y.c", including('"util/../util/x.h"'), "does not climb"),
+    ("layers", "climbing <>", "fuse/y.c", including("<../x.h>"), "does not climb"),
+    ("layers", "wrong home", "common/link/y.c", including("<jansson.h>"),
+     "its home is common/util/json.c"),
+    ("layers", "home in a header", "common/util/y.h", including("<nettle/sha2.h>"),
+     "its home is common/util/hash.c"),
+    ("layers", "fuse outside", "exec/y.c", including("<fuse_lowlevel.h>"), "its home is fuse/"),
+    ("layers", "second home", "sidecar/local/z.c", including("<microhttpd.h>"),
+     "its home is sidecar/local/y.c already"),
+    ("layers", "homeless", "fuse/y.c", including("<glib.h>"), "without a home"),
+    ("layers", "indented", "fuse/y.c", SPDX + "# include <glib.h>\n", "without a home"),
+    ("layers", "top directory", "tools/y.sh", "\n", "tools: does not belong"),
+    ("layers", "top file", "STYLE.md", "x\n", "STYLE.md: does not belong"),
+    ("layers", "C elsewhere", "packaging/y.c", SPDX, "outside of every layer"),
+    ("style", "no licence", "fuse/y.c", "int x;\n", "the first line is"),
+    ("style", "no licence in a table", "fuse/y.def", "int x;\n", "the first line is"),
+    ("style", "long file", "fuse/y.c", SPDX + "int x;\n" * 500, "501 lines"),
+    ("style", "long function", "fuse/y.c", body("\tf();\n" * 61), "a function of 61 lines"),
+    ("style", "other comment", "fuse/y.c", SPDX + "int x; // y\n", ":2: comments are"),
+    ("style", "mark", "fuse/y.c", SPDX + f"/* {MARK}: y */\n", f":2: {MARK}"),
+    ("style", "mark elsewhere", "README.md", f"x {MARK} y\n", f"README.md:1: {MARK}"),
+    ("style", "trailing blank", "fuse/meson.build", "x \n", ":1: blanks"),
+    ("style", "trailing tab", "fuse/y.c", SPDX + "int x;\t\n", ":2: blanks"),
+    ("style", "trailing line", "fuse/y.c", SPDX + "\n", "blank lines at the end"),
+    ("style", "place", "README.md", f"in {PLACE}\n", "directory of one machine"),
+    ("style", "no guard", "fuse/y.h", SPDX + "int x;\n", "no header guard"),
+    ("style", "open guard", "fuse/y.h", SPDX + "#ifndef RSB_Y_H\n#define RSB_Z_H\n#endif\n",
+     "no header guard"),
+    ("style", "other guard", "fuse/y.h", SPDX + "#ifndef RSB_Z_H\n#define RSB_Z_H\n#endif\n",
+     "is not RSB_..Y_H"),
+    ("style", "same guard", "fuse/x.h", HEADER, "is that of common/util/x.h"),
+    ("style", "goto", "fuse/y.c", body("\trsb_autofree char *p = x();\n\tgoto out;\nout:\n"),
+     "goto beside"),
+    ("style", "goto 2", "fuse/y.c", body("\tRSB_CLEANUP(d) int p;\n\tgoto out;\nout:\n"),
+     "goto beside"),
+    ("format", "layout", "fuse/y.c", SPDX + "int  x;\n", "fuse/y.c:2"),
+    ("shell", "unquoted", "packaging/y", "#!/bin/sh\nrm $1\n", "SC2086"),
+    ("shell", "by name", "packaging/y.sh", "#!/bin/bash\ncd x\nrm \"$1\"\n", "SC2164"),
+    ("man", "macro", "man/y.1", ".Dd January 1, 2026\n.Dt Y 1\n.Os\n.Sh NAME\n.Nm y\n.Nd y\n.Zz\n",
+     "unknown macro"),
+]
+
+# What looks bad and is not.
+GOOD = {
+    "common/util/x.h": HEADER,
+    "common/util/x.c": SOURCE,
+    "common/util/json.h": HEADER.replace("_X_", "_JSON_"),
+    "common/util/json.c": including("<jansson.h>"),
+    "fuse/ok.c": SPDX + '#include <errno.h>\n#include <sys/stat.h>\n\n#include <fuse_lowlevel.h>\n\n'
+                 '#include "util/x.h"\n\n'
+                 "/* see http://example.org */\n"
+                 'const char *const url = "http://example.org/*/x";\n',
+    "fuse/long.c": body("\tf();\n" * 60) + body("\tgoto out;\nout:\n\tf();\n").replace(SPDX, "\n"),
+    "fuse/wide.def": SPDX + "ROW(x" + ", x" * 100 + ")\n" * 600,
+    "sidecar/local/y.c": including("<microhttpd.h>") + '\n#include "util/json.h"\n',
+    "tests/unit/test-x.c": including("<jansson.h>") + '\n#include "local.h"\n#include "util/x.h"\n',
+    "tests/unit/local.h": HEADER.replace("_X_", "_LOCAL_"),
+    "packaging/run": '#!/bin/sh\nrm "$1"\n',
+    "README.md": "See /home/user/workspace and x" + PLACE + ".\n",
+    "man/x.1": ".Dd January 1, 2026\n.Dt X 1\n.Os\n.Sh NAME\n.Nm x\n.Nd y\n"
+               ".Sh DESCRIPTION\nText.\n",
+    # What others may include in the bad samples.
+    "exec/y.h": SPDX + "#ifndef RSB_EXEC_Y_H\n#define RSB_EXEC_Y_H\n#endif\n",
+    "common/link/y.h": SPDX + "#ifndef RSB_LINK_Y_H\n#define RSB_LINK_Y_H\n#endif\n",
+}
+
+
+def write(root, name, text):
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def run(name, root):
+    done = subprocess.run([sys.executable, "-B", str(HERE / f"check-{name}.py"), str(root)],
+                          capture_output=True, text=True)
+    return done.returncode, done.stdout + done.stderr
+
+
+def complaint(name, what, path, text, said):
+    """What a lint got wrong about one bad file, or None. "skip" if it cannot run."""
+    with tempfile.TemporaryDirectory() as tmp:
+        root = pathlib.Path(tmp)
+        for good, good_text in GOOD.items():
+            write(root, good, good_text)
+        write(root, ".clang-format", (HERE.parents[1] / ".clang-format").read_text())
+        if path:
+            write(root, path, text)
+        status, out = run(name, root)
+    if status == lint.SKIP:
+        return "skip"
+    if path is None and (status != 0 or out):
+        return f"{name}: complains about a good tree: {out}"
+    if path is not None and (status != 1 or said not in out):
+        return f"{name}: {what}: ended with {status}, said: {out}"
+    return None
+
+
+def main():
+    name = sys.argv[1]
+    cases = [(None, None, None, None)] + [bad[1:] for bad in BAD if bad[0] == name]
+    found = [complaint(name, *case) for case in cases]
+    if "skip" in found:
+        lint.skip("the tool is not here")
+    for text in filter(None, found):
+        print(text)
+    print(f"{len(cases)} trees")
+    sys.exit(1 if any(found) else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: MIT
+"""What the lints share: which files belong to the tree, and how a finding is said."""
+
+import argparse
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+SKIP = 77  # what meson takes for "skipped"
+C_SUFFIXES = {".c", ".h"}
+
+
+def from_git(root):
+    """Tracked and staged files, or None outside of a repository of its own."""
+    if not (root / ".git").exists():
+        return None
+    done = subprocess.run(["git", "-C", str(root), "ls-files", "-z"], capture_output=True)
+    if done.returncode != 0:
+        return None
+    return [os.fsdecode(name) for name in done.stdout.split(b"\0") if name]
+
+
+def from_disk(root):
+    """Every file but those of build directories: a release has no repository."""
+    names = []
+    for top, dirs, files in os.walk(root):
+        dirs[:] = [d for d in dirs if d not in (".git", "__pycache__")
+                   and not os.path.exists(os.path.join(top, d, "meson-private"))]
+        names += [os.path.relpath(os.path.join(top, f), root) for f in files]
+    return names
+
+
+class Tree:
+    def __init__(self, root):
+        self.root = pathlib.Path(root)
+        names = from_git(self.root)
+        if names is None:
+            names = from_disk(self.root)
+        self.names = sorted(n for n in names if os.path.isfile(self.root / n))
+
+    def c_files(self):
+        return [n for n in self.names if pathlib.PurePath(n).suffix in C_SUFFIXES]
+
+    def text(self, name):
+        """The text of a file, or None if it is binary."""
+        data = (self.root / name).read_bytes()
+        if b"\0" in data:
+            return None
+        return data.decode("utf-8", "surrogateescape")
+
+
+def blank(match):
+    return re.sub(r"[^\n]", " ", match.group(0))
+
+
+CODE = re.compile(r"""/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.S)
+
+
+def code_only(text):
+    """C without the inside of comments, strings and characters; lines stay where they are."""
+    return CODE.sub(blank, text)
+
+
+def main(doc, check):
+    """Runs check(tree), which yields findings, and ends with what meson wants."""
+    parser = argparse.ArgumentParser(description=doc)
+    parser.add_argument("root", nargs="?", default=".")
+    tree = Tree(parser.parse_args().root)
+    n = 0
+    for finding in check(tree):
+        print(finding)
+        n += 1
+    sys.exit(1 if n else 0)
+
+
+def skip(why):
+    print("skipped: " + why)
+    sys.exit(SKIP)
