@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef RSB_DAEMON_H
-#define RSB_DAEMON_H
+#ifndef RSB_EXEC_DAEMON_H
+#define RSB_EXEC_DAEMON_H
 
 /* The session daemon as seen by the programs that use it: whether it runs, starting and stopping it. */
 
