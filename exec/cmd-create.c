@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+#include "exec/verbs.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+
+#include "util/cleanup.h"
+
+#define CREATE_TTL_NS (600 * RSB_NSEC_PER_SEC)
+
+/* Running it twice gives the same sandbox. */
+static int
+create(const struct rsb_verb_common *common, const char *name, char **env,
+	struct rsb_state *ret_state, struct rsb_diag *diag)
+{
+	RSB_CLEANUP(rsb_verb_session_done) struct rsb_verb_session session = { 0 };
+	RSB_CLEANUP(rsb_sandbox_done) struct rsb_sandbox sandbox = { 0 };
+	struct rsb_keeper_create req = { .ttl_ns = CREATE_TTL_NS };
+	struct rsb_verb_session_of of = { .name = name, .create = true };
+	rsb_autofree char *root = NULL;
+	int r;
+
+	if (!rsb_state_name_ok(name))
+		return rsb_diag_set(diag, -EINVAL,
+			"a name has 1 to 64 of A-Z a-z 0-9 . _ - and begins with none of '.' and '-'");
+	r = rsb_state_root(env, &root, diag);
+	if (r < 0)
+		return r;
+	of.root = root;
+	r = rsb_verb_session_open(&session, &of, common, env, diag);
+	if (r < 0)
+		return r;
+	r = rsb_state_load(session.dir, ret_state, diag);
+	if (r >= 0)
+		return rsb_keeper_resume(&session.env, ret_state, &sandbox, diag);
+	if (r != -ENOENT)
+		return r;
+	r = rsb_keeper_create(&session.env, &req, ret_state, diag);
+	if (r < 0 && rsb_state_load(session.dir, ret_state, NULL) == -ENOENT)
+		(void)rsb_state_remove(session.dir);
+	return r;
+}
+
+static int
+run_create(const struct rsb_verb *verb, int argc, char **argv, char **env)
+{
+	static const struct option options[] = { RSB_VERB_LONG, { 0 } };
+	struct rsb_verb_common common = { 0 };
+	struct rsb_diag diag = { 0 };
+	struct rsb_state state = { 0 };
+	int status;
+	int c;
+	int r;
+
+	while ((c = getopt_long(argc, argv, RSB_VERB_LETTERS, options, NULL)) != -1)
+		if (rsb_verb_option(verb, c, &common, &status))
+			return status;
+	if (argc - optind != 1)
+		return rsb_verb_usage(verb, "give the sandbox one name");
+	r = create(&common, argv[optind], env, &state, &diag);
+	if (r < 0)
+		return rsb_verb_failed(verb, r, &diag);
+	if (common.json)
+		(void)printf(
+			"{\"name\":\"%s\",\"sandbox\":\"%s\"}\n", state.name, state.sandbox_id);
+	else if (!common.quiet)
+		(void)printf("%s is there: 'rsb mount %s DIR' shows it\n", state.name, state.name);
+	return 0;
+}
+
+const struct rsb_verb rsb_verb_create = {
+	.name = "create",
+	.usage = "create [OPTION]... NAME",
+	.help = "Make an empty sandbox, or find the one of that name.",
+	.run = run_create,
+};

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+#include "exec/verbs.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/cleanup.h"
+#include "util/clock.h"
+#include "util/json.h"
+
+struct list {
+	const struct rsb_verb_common *common;
+	const char *root;
+	char **env;
+	struct rsb_json *json; /* array; NULL: a table */
+	size_t n;
+};
+
+/* What the control plane says of it; "unknown" when it cannot be asked. */
+static const char *
+state_of(const struct list *list, const struct rsb_state *state, uint64_t *ret_end_ns)
+{
+	RSB_CLEANUP(rsb_config_done) struct rsb_config config = { 0 };
+	RSB_CLEANUP(rsb_backend_freep) struct rsb_backend *backend = NULL;
+	RSB_CLEANUP(rsb_sandbox_done) struct rsb_sandbox sandbox = { 0 };
+	struct rsb_config_source source = {
+		.overrides = list->common->overrides, .env = list->env, .sandbox = state->name
+	};
+	int r;
+
+	*ret_end_ns = 0;
+	r = rsb_config_load(&source, &config, NULL);
+	if (r >= 0)
+		r = rsb_keeper_backend(&config, list->env, state->backend, &backend, NULL);
+	if (r >= 0)
+		r = backend->ops->get(backend, state->sandbox_id, &sandbox, NULL);
+	if (r == -ENOENT)
+		return "gone";
+	if (r < 0)
+		return "unknown";
+	*ret_end_ns = sandbox.end_ns;
+	return sandbox.state == RSB_SANDBOX_PAUSED ? "paused" : "running";
+}
+
+static bool
+is_mounted(const struct list *list, const struct rsb_state *state)
+{
+	RSB_CLEANUP(rsb_state_closep) struct rsb_state_dir *dir = NULL;
+
+	return rsb_state_open(list->root, state->name, false, &dir, NULL) >= 0 &&
+	       rsb_state_has_daemon(dir);
+}
+
+static int
+add_json(struct list *list, const struct rsb_state *state, const char *what, uint64_t end_ns,
+	bool mounted)
+{
+	RSB_CLEANUP(rsb_json_freep) struct rsb_json *row = rsb_json_new_object();
+	char end[RSB_RFC3339_SIZE];
+	int r;
+
+	if (!row)
+		return -ENOMEM;
+	r = rsb_json_set_str(row, "name", state->name);
+	if (r >= 0)
+		r = rsb_json_set_str(row, "sandbox", state->sandbox_id);
+	if (r >= 0)
+		r = rsb_json_set_str(row, "backend", state->backend);
+	if (r >= 0)
+		r = rsb_json_set_str(row, "state", what);
+	if (r >= 0 && end_ns) {
+		rsb_clock_rfc3339(end_ns, end);
+		r = rsb_json_set_str(row, "end", end);
+	}
+	if (r >= 0 && mounted)
+		r = rsb_json_set_str(row, "mount", state->mountpoint);
+	if (r >= 0)
+		r = rsb_json_set_str(row, "dir", state->local_dir);
+	/* A path that is no UTF-8 cannot be said in JSON: the row goes without it. */
+	if (r == -EINVAL)
+		r = 0;
+	return r < 0 ? r : rsb_json_set(list->json, NULL, rsb_steal(&row));
+}
+
+static int
+list_one(void *arg, const struct rsb_state *state)
+{
+	struct list *list = arg;
+	bool mounted = is_mounted(list, state);
+	uint64_t end_ns;
+	const char *what = state_of(list, state, &end_ns);
+
+	if (list->json)
+		return add_json(list, state, what, end_ns, mounted);
+	if (list->n++ == 0)
+		(void)printf("%-20s %-24s %-8s %-8s %s\n", "NAME", "SANDBOX", "BACKEND", "STATE",
+			"MOUNT");
+	(void)printf("%-20s %-24s %-8s %-8s %s\n", state->name, state->sandbox_id, state->backend,
+		what, mounted ? state->mountpoint : "-");
+	return 0;
+}
+
+static int
+print_json(const struct rsb_json *json)
+{
+	RSB_CLEANUP(rsb_buf_done) struct rsb_buf out = { 0 };
+	int r;
+
+	r = rsb_json_write(json, true, &out);
+	if (r >= 0 && fwrite(rsb_buf_head(&out), 1, rsb_buf_len(&out), stdout) != rsb_buf_len(&out))
+		r = -EIO;
+	(void)putchar('\n');
+	return r;
+}
+
+static int
+run_list(const struct rsb_verb *verb, int argc, char **argv, char **env)
+{
+	static const struct option options[] = { RSB_VERB_LONG, { 0 } };
+	RSB_CLEANUP(rsb_json_freep) struct rsb_json *json = NULL;
+	rsb_autofree char *root = NULL;
+	struct rsb_verb_common common = { 0 };
+	struct list list = { .common = &common, .env = env };
+	struct rsb_diag diag = { 0 };
+	int status;
+	int c;
+	int r;
+
+	while ((c = getopt_long(argc, argv, RSB_VERB_LETTERS, options, NULL)) != -1)
+		if (rsb_verb_option(verb, c, &common, &status))
+			return status;
+	if (optind < argc)
+		return rsb_verb_usage(verb, "it takes no names");
+	r = rsb_state_root(env, &root, &diag);
+	if (r < 0)
+		return rsb_verb_failed(verb, r, &diag);
+	list.root = root;
+	if (common.json)
+		list.json = json = rsb_json_new_array();
+	r = common.json && !json ? -ENOMEM : rsb_state_list(root, list_one, &list);
+	if (r >= 0 && json)
+		r = print_json(json);
+	return r < 0 ? rsb_verb_failed(verb, r, &diag) : 0;
+}
+
+const struct rsb_verb rsb_verb_list = {
+	.name = "list",
+	.usage = "list [OPTION]...",
+	.help = "List the sandboxes that this machine knows.",
+	.run = run_list,
+};

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+#include "exec/verbs.h"
+
+#include <getopt.h>
+#include <stdio.h>
+
+#include "exec/daemon.h"
+#include "exec/where.h"
+#include "util/cleanup.h"
+#include "util/json.h"
+
+static void
+print_member(const char *prefix, const char *name, const struct rsb_json *value)
+{
+	RSB_CLEANUP(rsb_buf_done) struct rsb_buf text = { 0 };
+	const char *str = rsb_json_as_str(value);
+
+	if (str) {
+		(void)printf("%s%s: %s\n", prefix, name, str);
+	} else if (rsb_json_is_object(value)) {
+		void *cursor = NULL;
+		struct rsb_json *inner;
+		const char *key;
+
+		(void)printf("%s%s:\n", prefix, name);
+		while ((key = rsb_json_member(value, &cursor, &inner)))
+			print_member("  ", key, inner);
+	} else if (rsb_json_write(value, false, &text) >= 0) {
+		(void)printf("%s%s: %.*s\n", prefix, name, (int)rsb_buf_len(&text),
+			(const char *)rsb_buf_head(&text));
+	}
+}
+
+static int
+print_status(const struct rsb_buf *out, bool as_json, struct rsb_diag *diag)
+{
+	RSB_CLEANUP(rsb_json_freep) struct rsb_json *json = NULL;
+	void *cursor = NULL;
+	struct rsb_json *value;
+	const char *key;
+	int r;
+
+	if (as_json) {
+		(void)fwrite(rsb_buf_head(out), 1, rsb_buf_len(out), stdout);
+		(void)putchar('\n');
+		return 0;
+	}
+	r = rsb_json_parse(rsb_buf_view(out), &json, diag);
+	if (r < 0)
+		return r;
+	while ((key = rsb_json_member(json, &cursor, &value)))
+		print_member("", key, value);
+	return 0;
+}
+
+static int
+run_status(const struct rsb_verb *verb, int argc, char **argv, char **env)
+{
+	static const struct option options[] = { RSB_VERB_LONG, { 0 } };
+	RSB_CLEANUP(rsb_where_done) struct rsb_where where = { 0 };
+	RSB_CLEANUP(rsb_buf_done) struct rsb_buf out = { 0 };
+	struct rsb_verb_common common = { 0 };
+	struct rsb_diag diag = { 0 };
+	int status;
+	int c;
+	int r;
+
+	while ((c = getopt_long(argc, argv, RSB_VERB_LETTERS, options, NULL)) != -1)
+		if (rsb_verb_option(verb, c, &common, &status))
+			return status;
+	if (argc - optind > 1)
+		return rsb_verb_usage(verb, "one sandbox at a time");
+	r = rsb_where_find(argv[optind], env, &where, &diag);
+	if (r >= 0)
+		r = rsb_daemon_check(&where, &diag);
+	if (r >= 0)
+		r = rsb_daemon_status(&where, &out, &diag);
+	if (r >= 0)
+		r = print_status(&out, common.json, &diag);
+	return r < 0 ? rsb_verb_failed(verb, r, &diag) : 0;
+}
+
+const struct rsb_verb rsb_verb_status = {
+	.name = "status",
+	.usage = "status [OPTION]... [SANDBOX]",
+	.help = "Tell how a mounted sandbox is doing.",
+	.run = run_status,
+};

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+#include "exec/verbs.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "exec/outcome.h"
+
+int
+rsb_verb_usage(const struct rsb_verb *verb, const char *what)
+{
+	(void)fprintf(stderr, "rsb %s: %s; try 'rsb %s --help'\n", verb->name, what, verb->name);
+	return RSB_EXIT_USAGE;
+}
+
+int
+rsb_verb_failed(const struct rsb_verb *verb, int r, const struct rsb_diag *diag)
+{
+	(void)fprintf(stderr, "rsb %s: %s\n", verb->name, rsb_diag_text(diag, r));
+	return RSB_EXIT_FAILED;
+}
+
+static void
+print_help(const struct rsb_verb *verb)
+{
+	(void)printf("Usage: rsb %s\n%s\n\n", verb->usage, verb->help);
+	if (verb->more)
+		(void)fputs(verb->more, stdout);
+	(void)fputs("  -o KEY=VALUE          a setting of rsb.conf(5)\n"
+		    "  -q, --quiet           nothing but errors and results\n"
+		    "      --json            results as JSON, where there are any\n"
+		    "      --help\n",
+		stdout);
+}
+
+int
+rsb_verb_option(const struct rsb_verb *verb, int c, struct rsb_verb_common *common, int *ret_status)
+{
+	extern char *optarg;
+
+	switch (c) {
+	case 'o':
+		if (common->n_override == RSB_VERB_OVERRIDES_MAX) {
+			*ret_status = rsb_verb_usage(verb, "too many -o options");
+			return 1;
+		}
+		common->overrides[common->n_override++] = optarg;
+		return 0;
+	case 'q':
+		common->quiet = true;
+		return 0;
+	case 'J':
+		common->json = true;
+		return 0;
+	case 'H':
+		print_help(verb);
+		*ret_status = 0;
+		return 1;
+	default:
+		*ret_status = rsb_verb_usage(verb, "an option is unknown or lacks its argument");
+		return 1;
+	}
+}
+
+int
+rsb_verb_session_open(struct rsb_verb_session *session, const struct rsb_verb_session_of *of,
+	const struct rsb_verb_common *common, char **env, struct rsb_diag *diag)
+{
+	struct rsb_config_source source = { .overrides = common->overrides,
+		.env = env,
+		.project_dir = of->project_dir,
+		.sandbox = of->name };
+	int r;
+
+	*session = (struct rsb_verb_session){ 0 };
+	r = rsb_config_load(&source, &session->config, diag);
+	if (r >= 0)
+		r = rsb_state_open(of->root, of->name, of->create, &session->dir, diag);
+	if (r >= 0) {
+		r = rsb_state_lock(session->dir, RSB_STATE_LOCK, true);
+		if (r == -EBUSY)
+			r = rsb_diag_set(
+				diag, r, "another rsb is changing the sandbox %s", of->name);
+	}
+	if (r >= 0)
+		r = rsb_keeper_backend(&session->config, env, of->backend, &session->backend, diag);
+	if (r < 0) {
+		rsb_verb_session_done(session);
+		return r;
+	}
+	session->env = (struct rsb_keeper_env){ .config = &session->config,
+		.environ = env,
+		.dir = session->dir,
+		.backend = session->backend };
+	return 0;
+}
+
+void
+rsb_verb_session_done(struct rsb_verb_session *session)
+{
+	rsb_backend_free(session->backend);
+	rsb_state_close(session->dir);
+	rsb_config_done(&session->config);
+	*session = (struct rsb_verb_session){ 0 };
+}
