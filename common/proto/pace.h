@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef RSB_PACE_H
+#define RSB_PACE_H
+
+/*
+ * How many bytes of streams may be on their way: the bandwidth that was measured times the round
+ * trip, and half as much again so that a faster path is found out. More would only queue at a proxy,
+ * in front of frames that are urgent. Pure: counts and now_ns in.
+ *
+ * Bandwidth is the highest rate, and the round trip the lowest, of the last one to two periods: a
+ * queue that we made ourselves shows in both and must not raise the product. The rate is not
+ * forgotten while the sender has too little to send, since then it says nothing about the path.
+ */
+
+#include "util/macro.h"
+
+#include <stdbool.h>
+
+#define RSB_PACE_MIN ((size_t)256 << 10)
+#define RSB_PACE_MAX ((size_t)32 << 20)
+
+struct rsb_pace {
+	uint64_t rtt_ns[2]; /* lowest of this period and of the one before; 0: none */
+	uint64_t rtt_since_ns;
+	uint64_t rate[2]; /* bytes a second, highest */
+	uint64_t rate_since_ns;
+	uint64_t sample_ns; /* begin of the running sample; 0: none */
+	uint64_t sample_delivered;
+	bool limited; /* the maximum held something back in this period */
+};
+
+void rsb_pace_init(struct rsb_pace *pace);
+/* The running sample is dropped: a new connection. */
+void rsb_pace_pause(struct rsb_pace *pace);
+void rsb_pace_round_trip(struct rsb_pace *pace, uint64_t now_ns, uint64_t rtt_ns);
+/* delivered: total of a counter that only rises. idle: nothing is on its way any more. */
+void rsb_pace_progress(struct rsb_pace *pace, uint64_t now_ns, uint64_t delivered, bool idle);
+/* The maximum held something back. */
+void rsb_pace_limited(struct rsb_pace *pace);
+size_t rsb_pace_in_flight_max(const struct rsb_pace *pace);
+
+#endif
