@@ -90,7 +90,7 @@ rsb_buf_reserve(struct rsb_buf *buf, size_t n, uint8_t **ret_tail)
 	if (n > limit(buf) - rsb_buf_len(buf))
 		return -EMSGSIZE;
 	if (!buf->data || n > buf->cap - buf->size) {
-		if (buf->size > SIZE_MAX / 2 - n)
+		if (n > SIZE_MAX / 2 || buf->size > SIZE_MAX / 2 - n)
 			return -ENOMEM;
 		r = grow(buf, buf->size + n);
 		if (r < 0)

@@ -203,7 +203,7 @@ union control {
 int
 rsb_fd_send(int sock, const void *data, size_t size, const int *fds, size_t n_fd)
 {
-	struct iovec iov = { .iov_base = (void *)(uintptr_t)data, .iov_len = size };
+	struct iovec iov = { .iov_base = (void *)data, .iov_len = size };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 	union control control = { 0 };
 	struct cmsghdr *cmsg;
@@ -373,7 +373,7 @@ rsb_fd_mkdir_parents(const char *path, unsigned int mode)
 		return -ENOMEM;
 	for (slash = copy; (slash = strchr(slash + (*slash != '\0'), '/'));) {
 		*slash = '\0';
-		r = *copy ? make_dir(copy, mode) : 0;
+		r = make_dir(copy, mode);
 		*slash = '/';
 		if (r < 0)
 			return r;

@@ -10,7 +10,7 @@
 static json_t *
 to_jansson(const struct rsb_json *json)
 {
-	return (json_t *)(uintptr_t)json;
+	return (json_t *)json;
 }
 
 static struct rsb_json *

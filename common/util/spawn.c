@@ -114,8 +114,8 @@ become(const struct rsb_spawn *spec, int error_fd)
 	if (spec->cwd && chdir(spec->cwd) < 0)
 		return -errno;
 	rsb_spawn_reset_signals();
-	(void)execvpe(spec->argv[0], (char *const *)(uintptr_t)spec->argv,
-		spec->env ? (char *const *)(uintptr_t)spec->env : environ);
+	(void)execvpe(spec->argv[0], (char *const *)spec->argv,
+		spec->env ? (char *const *)spec->env : environ);
 	return -errno;
 }
 
