@@ -13,7 +13,7 @@ SPDX = "/* SPDX-License-Identifier: MIT */"
 
 # In pieces, as this file obeys them too.
 MARKS = re.compile(r"\b(" + "|".join(("TO" "DO", "FIX" "ME", "X" "XX", "HA" "CK")) + r")\b")
-PLACES = re.compile(r"(?<![\w.~}-])/(?:wo" r"rk|fa" r"rm)(?![\w-])")
+PLACES = re.compile(r"(?<![\w.~}-])/(?:wo" r"rk|fa" r"rm)/\w+")
 OWNED = re.compile(r"\bRSB_CLEANUP\(|\brsb_auto[a-z]+\b")
 GOTO = re.compile(r"\bgoto\b")
 TABLES = {".def"}  # formatted by hand, as long as the table is

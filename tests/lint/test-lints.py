@@ -86,8 +86,8 @@ GOOD = {
     "common/util/x.c": SOURCE,
     "common/util/json.h": HEADER.replace("_X_", "_JSON_"),
     "common/util/json.c": including("<jansson.h>"),
-    "fuse/ok.c": SPDX + '#include <errno.h>\n#include <sys/stat.h>\n\n#include <fuse_lowlevel.h>\n\n'
-                 '#include "util/x.h"\n\n'
+    "fuse/ok.c": SPDX + "#include <errno.h>\n#include <sys/stat.h>\n\n"
+                 '#include <fuse_lowlevel.h>\n\n#include "util/x.h"\n\n'
                  "/* see http://example.org */\n"
                  'const char *const url = "http://example.org/*/x";\n',
     "fuse/long.c": body("\tf();\n" * 60) + body("\tgoto out;\nout:\n\tf();\n").replace(SPDX, "\n"),
@@ -96,7 +96,7 @@ GOOD = {
     "tests/unit/test-x.c": including("<jansson.h>") + '\n#include "local.h"\n#include "util/x.h"\n',
     "tests/unit/local.h": HEADER.replace("_X_", "_LOCAL_"),
     "packaging/run": '#!/bin/sh\nrm "$1"\n',
-    "README.md": "See /home/user/workspace and x" + PLACE + ".\n",
+    "README.md": "See /home/user/workspace, \"/wo" "rk\" and x" + PLACE + ".\n",
     "man/x.1": ".Dd January 1, 2026\n.Dt X 1\n.Os\n.Sh NAME\n.Nm x\n.Nd y\n"
                ".Sh DESCRIPTION\nText.\n",
     # What others may include in the bad samples.

@@ -28,7 +28,7 @@ def from_disk(root):
     for top, dirs, files in os.walk(root):
         dirs[:] = [d for d in dirs if d not in (".git", "__pycache__")
                    and not os.path.exists(os.path.join(top, d, "meson-private"))]
-        names += [os.path.relpath(os.path.join(top, f), root) for f in files]
+        names += [os.path.relpath(os.path.join(top, f), root) for f in files if f != ".git"]
     return names
 
 
