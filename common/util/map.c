@@ -20,6 +20,7 @@ static size_t
 home(const struct rsb_map *map, uint64_t key)
 {
 	/* The finaliser of splitmix64: keys are counters and inode numbers. */
+	key ^= map->seed;
 	key ^= key >> 30;
 	key *= UINT64_C(0xbf58476d1ce4e5b9);
 	key ^= key >> 27;
@@ -35,10 +36,17 @@ rsb_map_init(struct rsb_map *map, size_t max)
 }
 
 void
+rsb_map_seed(struct rsb_map *map, uint64_t seed)
+{
+	assert(map->cap == 0);
+	map->seed = seed;
+}
+
+void
 rsb_map_done(struct rsb_map *map)
 {
 	free(map->slots);
-	*map = (struct rsb_map){ .max = map->max };
+	*map = (struct rsb_map){ .max = map->max, .seed = map->seed };
 }
 
 static struct rsb_map_slot *

@@ -12,9 +12,15 @@ struct rsb_map {
 	size_t n;
 	size_t n_dead;
 	size_t max;
+	uint64_t seed;
 };
 
 void rsb_map_init(struct rsb_map *map, size_t max);
+/*
+ * For keys that a peer chooses: with a secret random seed it cannot choose such that all collide.
+ * Before the first put. The order of iteration depends on it.
+ */
+void rsb_map_seed(struct rsb_map *map, uint64_t seed);
 void rsb_map_done(struct rsb_map *map);
 /* Replaces; value is not NULL. -ENOSPC over max, -ENOMEM. */
 rsb_nodiscard int rsb_map_put(struct rsb_map *map, uint64_t key, void *value);

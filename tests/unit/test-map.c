@@ -115,6 +115,35 @@ START_TEST(behaves_as_an_array_does)
 }
 END_TEST
 
+/* The keys 0 to 99 in the order of their slots, which is what a peer must not know. */
+static void
+order_of(uint64_t seed, uint64_t order[static 100])
+{
+	struct rsb_map map;
+	size_t cursor = 0;
+	uint64_t key;
+
+	rsb_map_init(&map, 100);
+	rsb_map_seed(&map, seed);
+	for (key = 0; key < 100; key++)
+		ck_assert_int_eq(rsb_map_put(&map, key, &things[0]), 0);
+	for (key = 0; key < 100; key++)
+		ck_assert_ptr_nonnull(rsb_map_next(&map, &cursor, &order[key]));
+	rsb_map_done(&map);
+}
+
+START_TEST(places_keys_by_its_seed)
+{
+	uint64_t a[100], b[100], c[100];
+
+	order_of(UINT64_C(0x9e3779b97f4a7c15), a);
+	order_of(UINT64_C(0x9e3779b97f4a7c15), b);
+	order_of(UINT64_C(0x9e3779b97f4a7c14), c);
+	ck_assert_mem_eq(a, b, sizeof(a));
+	ck_assert_mem_ne(a, c, sizeof(a));
+}
+END_TEST
+
 int
 main(void)
 {
@@ -124,6 +153,7 @@ main(void)
 		stays_small_under_endless_put_and_del,
 		visits_each_once_while_they_are_deleted,
 		behaves_as_an_array_does,
+		places_keys_by_its_seed,
 	};
 
 	return unit_run("map", tests, RSB_ARRAY_SIZE(tests));
