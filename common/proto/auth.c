@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "proto/auth.h"
-#include "util/str.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
+
+#include "util/str.h"
 
 #define PARTS_MAX 5
 #define HEX(n) (2 * (n))

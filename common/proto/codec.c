@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "proto/codec.h"
-#include "proto/errmap.h"
-#include "proto/mp.h"
-#include "proto/version.h"
-#include "util/str.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
 
 #include <msgpack.h>
+
+#include "proto/errmap.h"
+#include "proto/mp.h"
+#include "proto/version.h"
+#include "util/str.h"
 
 #define HEAD_MAX 5u /* of an array or of bytes */
 #define INT_MAX_SIZE 9u

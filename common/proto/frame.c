@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "proto/frame.h"
-#include "proto/limits.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -8,6 +7,8 @@
 #include <string.h>
 
 #include <zstd.h>
+
+#include "proto/limits.h"
 
 #define ZSTD_LEVEL 1
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "proto/handshake.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
 #include "proto/codec.h"
 #include "proto/errmap.h"
 #include "proto/frame.h"
 #include "proto/version.h"
 #include "util/log.h"
-
-#include <errno.h>
-#include <inttypes.h>
-#include <string.h>
 
 #define RSB_LOG_MODULE "handshake"
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "proto/ws-upgrade.h"
-#include "util/hash.h"
-#include "util/secret.h"
 
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
 #include <strings.h>
+
+#include "util/hash.h"
+#include "util/secret.h"
 
 #define GUID "258EAFA5-E914-47DA-95CA-C5AB0DC85B11" /* RFC 6455 1.3 */
 #define ACCEPT_SIZE 28                              /* base64 of a SHA-1 */

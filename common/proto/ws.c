@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "proto/ws.h"
-#include "proto/limits.h"
-#include "util/secret.h"
 
 #include <errno.h>
 #include <string.h>
+
+#include "proto/limits.h"
+#include "util/secret.h"
 
 #define FIN 0x80
 #define RESERVED 0x70
