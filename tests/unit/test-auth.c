@@ -58,7 +58,8 @@ static int
 check(const struct rsb_secret *with, const char *header, size_t size, const char *ws_key,
 	uint8_t *ret_nonce)
 {
-	struct rsb_bytes value = bytes_cut((struct rsb_bytes){ (const uint8_t *)header, size }, size);
+	struct rsb_bytes value =
+		bytes_cut((struct rsb_bytes){ (const uint8_t *)header, size }, size);
 	int r = rsb_auth_upgrade_check(with, value, rsb_bytes_str(ws_key), ret_nonce);
 
 	bytes_free(value);
@@ -86,11 +87,9 @@ START_TEST(refuses_every_other_header)
 		const char was = header[i];
 
 		header[i] = was == '0' ? '1' : '0';
-		ck_assert_int_eq(
-			check(&key, header, RSB_AUTH_HEADER_SIZE, WS_KEY, nonce), -EACCES);
+		ck_assert_int_eq(check(&key, header, RSB_AUTH_HEADER_SIZE, WS_KEY, nonce), -EACCES);
 		header[i] = 'x';
-		ck_assert_int_eq(
-			check(&key, header, RSB_AUTH_HEADER_SIZE, WS_KEY, nonce), -EACCES);
+		ck_assert_int_eq(check(&key, header, RSB_AUTH_HEADER_SIZE, WS_KEY, nonce), -EACCES);
 		header[i] = was;
 	}
 	for (size_t size = 0; size < RSB_AUTH_HEADER_SIZE; size++)
@@ -108,7 +107,8 @@ START_TEST(binds_the_header_to_upgrade_and_key)
 	uint8_t nonce[RSB_AUTH_NONCE_SIZE];
 
 	rsb_auth_upgrade_header(&key, host_nonce, rsb_bytes_str(WS_KEY), header);
-	ck_assert_int_eq(check(&key, header, RSB_AUTH_HEADER_SIZE, "dGhlIHNhbXBsZSBub25jZA==", nonce),
+	ck_assert_int_eq(
+		check(&key, header, RSB_AUTH_HEADER_SIZE, "dGhlIHNhbXBsZSBub25jZA==", nonce),
 		-EACCES);
 	ck_assert_int_eq(rsb_secret_generate(&other, RSB_AUTH_KEY_SIZE), 0);
 	ck_assert_int_eq(check(&other, header, RSB_AUTH_HEADER_SIZE, WS_KEY, nonce), -EACCES);

@@ -25,8 +25,11 @@ struct probe {
 };
 
 static const struct rsb_field_desc inner_fields[] = {
-	{ .name = "name", .kind = RSB_FIELD_NAME, .offset = offsetof(struct inner, name),
-		.since = 1, .limit = 255 },
+	{ .name = "name",
+		.kind = RSB_FIELD_NAME,
+		.offset = offsetof(struct inner, name),
+		.since = 1,
+		.limit = 255 },
 	{ .name = "i64", .kind = RSB_FIELD_I64, .offset = offsetof(struct inner, i64), .since = 1 },
 };
 static const struct rsb_message_desc inner_desc = {
@@ -37,17 +40,36 @@ static const struct rsb_message_desc inner_desc = {
 };
 static const struct rsb_field_desc probe_fields[] = {
 	{ .name = "u64", .kind = RSB_FIELD_U64, .offset = offsetof(struct probe, u64), .since = 1 },
-	{ .name = "rec", .kind = RSB_FIELD_REC, .offset = offsetof(struct probe, rec), .since = 1,
+	{ .name = "rec",
+		.kind = RSB_FIELD_REC,
+		.offset = offsetof(struct probe, rec),
+		.since = 1,
 		.type = &inner_desc },
-	{ .name = "bytes", .kind = RSB_FIELD_BYTES, .offset = offsetof(struct probe, bytes),
-		.since = 1, .limit = 5 },
-	{ .name = "seq", .kind = RSB_FIELD_SEQ, .offset = offsetof(struct probe, seq), .since = 1,
-		.limit = 2, .type = &inner_desc },
-	{ .name = "strs", .kind = RSB_FIELD_STRS, .offset = offsetof(struct probe, strs),
-		.since = 1, .limit = 3, .each = 4 },
-	{ .name = "later", .kind = RSB_FIELD_U64, .offset = offsetof(struct probe, later),
+	{ .name = "bytes",
+		.kind = RSB_FIELD_BYTES,
+		.offset = offsetof(struct probe, bytes),
+		.since = 1,
+		.limit = 5 },
+	{ .name = "seq",
+		.kind = RSB_FIELD_SEQ,
+		.offset = offsetof(struct probe, seq),
+		.since = 1,
+		.limit = 2,
+		.type = &inner_desc },
+	{ .name = "strs",
+		.kind = RSB_FIELD_STRS,
+		.offset = offsetof(struct probe, strs),
+		.since = 1,
+		.limit = 3,
+		.each = 4 },
+	{ .name = "later",
+		.kind = RSB_FIELD_U64,
+		.offset = offsetof(struct probe, later),
 		.since = 2 },
-	{ .name = "last", .kind = RSB_FIELD_REC, .offset = offsetof(struct probe, last), .since = 3,
+	{ .name = "last",
+		.kind = RSB_FIELD_REC,
+		.offset = offsetof(struct probe, last),
+		.since = 3,
 		.type = &inner_desc },
 };
 static const struct rsb_message_desc probe_desc = {
@@ -208,8 +230,7 @@ START_TEST(refuses_bytes_after_the_message)
 {
 	struct rsb_fh_req req;
 
-	ck_assert_int_eq(
-		rsb_codec_decode(&rsb_desc_rsb_fh_req, BYTES(0x91, 7, 0), &req), -EBADMSG);
+	ck_assert_int_eq(rsb_codec_decode(&rsb_desc_rsb_fh_req, BYTES(0x91, 7, 0), &req), -EBADMSG);
 	ck_assert_uint_eq(req.fh, 0);
 }
 END_TEST
@@ -217,13 +238,13 @@ END_TEST
 START_TEST(refuses_another_type_than_the_table_says)
 {
 	const struct rsb_bytes cases[] = {
-		BYTES(0x81, 1, 2),                         /* no array */
-		BYTES(0x91, 0xff),                         /* u64 */
-		BYTES(0x92, 1, 1),                         /* rec */
-		BYTES(0x92, 1, 0x92, 1, 1),                /* name */
+		BYTES(0x81, 1, 2),                          /* no array */
+		BYTES(0x91, 0xff),                          /* u64 */
+		BYTES(0x92, 1, 1),                          /* rec */
+		BYTES(0x92, 1, 0x92, 1, 1),                 /* name */
 		BYTES(0x92, 1, 0x92, 0xa1, 'x', 0xa1, 'x'), /* i64 */
-		BYTES(0x93, 1, 0x91, 0xa1, 'x', 1),        /* bytes */
-		BYTES(0x94, 1, 0x91, 0xa1, 'x', 0xa0, 1),  /* seq */
+		BYTES(0x93, 1, 0x91, 0xa1, 'x', 1),         /* bytes */
+		BYTES(0x94, 1, 0x91, 0xa1, 'x', 0xa0, 1),   /* seq */
 		BYTES(0x94, 1, 0x91, 0xa1, 'x', 0xa0, 0x91, 1),
 		BYTES(0x95, 1, 0x91, 0xa1, 'x', 0xa0, 0x90, 1), /* strs */
 		BYTES(0x95, 1, 0x91, 0xa1, 'x', 0xa0, 0x90, 0x91, 1),
@@ -231,7 +252,8 @@ START_TEST(refuses_another_type_than_the_table_says)
 	struct probe p;
 
 	for (size_t i = 0; i < RSB_ARRAY_SIZE(cases); i++)
-		ck_assert_msg(rsb_codec_decode(&probe_desc, cases[i], &p) == -EBADMSG, "case %zu", i);
+		ck_assert_msg(
+			rsb_codec_decode(&probe_desc, cases[i], &p) == -EBADMSG, "case %zu", i);
 }
 END_TEST
 
@@ -281,8 +303,8 @@ START_TEST(refuses_bad_names_both_ways)
 		uint8_t wire[8] = { 0x91, (uint8_t)(0xa0 + bad_names[i].size) };
 
 		memcpy(wire + 2, bad_names[i].data, bad_names[i].size);
-		e.name = (struct rsb_bytes){ (const uint8_t *)bad_names[i].data,
-			bad_names[i].size };
+		e.name =
+			(struct rsb_bytes){ (const uint8_t *)bad_names[i].data, bad_names[i].size };
 		ck_assert_int_eq(rsb_codec_encode(&inner_desc, &e, 1, &out), -EINVAL);
 		ck_assert_int_eq(rsb_codec_decode(&inner_desc,
 					 (struct rsb_bytes){ wire, 2 + bad_names[i].size }, &e),
@@ -317,9 +339,9 @@ START_TEST(refuses_a_nul_in_a_list_of_strings)
 	struct rsb_buf out = { .max = 0 };
 	struct probe p;
 
-	ck_assert_int_eq(rsb_codec_decode(&probe_desc,
-				 BYTES(0x95, 1, 0x91, 0xa1, 'x', 0xa0, 0x90, 0x91, 0xa2, 'a', 0),
-				 &p),
+	ck_assert_int_eq(
+		rsb_codec_decode(&probe_desc,
+			BYTES(0x95, 1, 0x91, 0xa1, 'x', 0xa0, 0x90, 0x91, 0xa2, 'a', 0), &p),
 		-EINVAL);
 	ck_assert_int_eq(rsb_seq_append_bytes(BYTES('a', 0), &out), -EINVAL);
 	ck_assert_uint_eq(rsb_buf_len(&out), 0);
@@ -341,6 +363,7 @@ START_TEST(does_not_encode_what_is_over_its_limit)
 	ck_assert_int_eq(rsb_codec_encode(&probe_desc, &p, 1, &out), -EINVAL);
 	ck_assert_int_eq(rsb_codec_encode(&probe_desc, NULL, 1, &out), -EINVAL);
 	ck_assert_uint_eq(rsb_buf_len(&out), 0);
+	rsb_buf_done(&out);
 }
 END_TEST
 
@@ -386,8 +409,9 @@ END_TEST
 
 START_TEST(brings_back_a_request)
 {
-	const struct rsb_lookup_req req = { .parent = { .id = 1 }, .name = rsb_bytes_str("etc"),
-		.id = 7 };
+	const struct rsb_lookup_req req = {
+		.parent = { .id = 1 }, .name = rsb_bytes_str("etc"), .id = 7
+	};
 	struct rsb_buf out = { .max = 0 };
 	struct rsb_call_head head;
 	struct rsb_lookup_req back;
@@ -470,11 +494,11 @@ START_TEST(refuses_malformed_envelopes)
 		BYTES(0x01),
 		BYTES(0x91, 1),
 		BYTES(0x92, 1, 2),
-		BYTES(0x93, 1, 2, 3),                              /* request without its body */
-		BYTES(0x93, 0, 2, 0),                              /* reply of success without */
-		BYTES(0x94, 1, 2, 3),                              /* cut before the body */
-		BYTES(0x94, 1, 0, 3, 0x90),                        /* id 0 */
-		BYTES(0x94, 0xff, 2, 3, 0x90),                     /* op -1 */
+		BYTES(0x93, 1, 2, 3),          /* request without its body */
+		BYTES(0x93, 0, 2, 0),          /* reply of success without */
+		BYTES(0x94, 1, 2, 3),          /* cut before the body */
+		BYTES(0x94, 1, 0, 3, 0x90),    /* id 0 */
+		BYTES(0x94, 0xff, 2, 3, 0x90), /* op -1 */
 		BYTES(0x94, 0xcf, 0, 0, 0, 1, 0, 0, 0, 0, 2, 3, 0x90), /* op over 32 bits */
 		BYTES(0x94, 1, 0xa0, 3, 0x90),
 		BYTES(0x94, 1, 2, 0xc0, 0x90),
@@ -551,8 +575,7 @@ START_TEST(knows_how_long_a_reply_can_get)
 
 		ck_assert_uint_le(max, RSB_MESSAGE_MAX);
 		rsb_buf_clear(&out);
-		ck_assert_int_eq(
-			rsb_codec_reply(op, UINT64_MAX, -EHWPOISON, NULL, 1, &out), 0);
+		ck_assert_int_eq(rsb_codec_reply(op, UINT64_MAX, -EHWPOISON, NULL, 1, &out), 0);
 		ck_assert_uint_le(rsb_buf_len(&out), max);
 	}
 	rsb_buf_done(&out);

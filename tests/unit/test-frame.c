@@ -98,9 +98,9 @@ START_TEST(has_a_big_endian_head_of_18_bytes)
 	struct rsb_buf out = { .max = 0 };
 
 	ck_assert_int_eq(rsb_frame_encode(&frame, NULL, &out), 0);
-	ck_assert(bytes_equal(rsb_buf_view(&out),
-		BYTES(9, 4, 1, 2, 3, 4, 5, 6, 7, 8, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18,
-			'x', 'y')));
+	ck_assert(bytes_equal(
+		rsb_buf_view(&out), BYTES(9, 4, 1, 2, 3, 4, 5, 6, 7, 8, 0x11, 0x12, 0x13, 0x14,
+					    0x15, 0x16, 0x17, 0x18, 'x', 'y')));
 	rsb_buf_done(&out);
 }
 END_TEST
@@ -155,9 +155,9 @@ START_TEST(refuses_flags_that_the_type_does_not_have)
 	struct rsb_frame frame;
 
 	for (uint8_t type = RSB_FRAME_CHALLENGE; type <= RSB_FRAME_BYE; type++) {
-		const uint8_t legal = type == RSB_FRAME_MESSAGE ? RSB_FRAME_MORE :
-			type == RSB_FRAME_STREAM                ? RSB_FRAME_FIN :
-								  0;
+		const uint8_t legal = type == RSB_FRAME_MESSAGE  ? RSB_FRAME_MORE
+				      : type == RSB_FRAME_STREAM ? RSB_FRAME_FIN
+								 : 0;
 
 		/* ZSTD needs a payload and is refused here always. */
 		for (unsigned int flags = 0; flags < 256; flags++)
@@ -250,7 +250,8 @@ START_TEST(compresses_what_pays)
 	ck_assert(round_trip(RSB_FRAME_MESSAGE, (struct rsb_bytes){ runs, RSB_FRAME_PAYLOAD_MAX }));
 	ck_assert(!round_trip(RSB_FRAME_STREAM, (struct rsb_bytes){ runs, RSB_ZSTD_MIN - 1 }));
 	ck_assert(!round_trip(RSB_FRAME_STREAM, (struct rsb_bytes){ noise, RSB_ZSTD_MIN }));
-	ck_assert(!round_trip(RSB_FRAME_MESSAGE, (struct rsb_bytes){ noise, RSB_FRAME_PAYLOAD_MAX }));
+	ck_assert(
+		!round_trip(RSB_FRAME_MESSAGE, (struct rsb_bytes){ noise, RSB_FRAME_PAYLOAD_MAX }));
 	ck_assert(!round_trip(RSB_FRAME_WELCOME, (struct rsb_bytes){ runs, RSB_ZSTD_MIN }));
 }
 END_TEST
@@ -285,8 +286,7 @@ decode_zstd(struct rsb_zip *zip, struct rsb_bytes payload, size_t *ret_size)
 	in[1] = RSB_FRAME_ZSTD;
 	if (payload.size > 0)
 		memcpy(in + RSB_FRAME_HEAD, payload.data, payload.size);
-	r = rsb_frame_decode(
-		(struct rsb_bytes){ in, RSB_FRAME_HEAD + payload.size }, zip, &frame);
+	r = rsb_frame_decode((struct rsb_bytes){ in, RSB_FRAME_HEAD + payload.size }, zip, &frame);
 	if (r == 0)
 		*ret_size = frame.payload.size;
 	free(in);
@@ -362,8 +362,7 @@ START_TEST(refuses_anything_but_one_zstd_frame)
 	ck_assert_int_eq(decode_zstd(zip, (struct rsb_bytes){ .size = 0 }, &size), -EBADMSG);
 	ck_assert_int_eq(decode_zstd(zip, rsb_bytes_str("no zstd at all"), &size), -EBADMSG);
 	for (size_t cut = 0; cut < n; cut++)
-		ck_assert_int_eq(
-			decode_zstd(zip, (struct rsb_bytes){ out, cut }, &size), -EBADMSG);
+		ck_assert_int_eq(decode_zstd(zip, (struct rsb_bytes){ out, cut }, &size), -EBADMSG);
 	memcpy(out + n, out, n);
 	ck_assert_int_eq(decode_zstd(zip, (struct rsb_bytes){ out, 2 * n }, &size), -EBADMSG);
 	memcpy(out + n, skippable.data, skippable.size);
