@@ -101,7 +101,9 @@ on_frame(void *arg, const struct rsb_frame *frame)
 {
 	struct rsb_client *client = arg;
 
-	/* A frame against the rules can only come from a daemon of another build: its stream ends. */
+	/*
+	 * A frame against the rules can only come from a daemon of another build: its stream ends.
+	 */
 	if (rsb_chans_input(client->chans, frame) < 0)
 		rsb_chan_reset(client->chans, frame->a, -EBADMSG);
 	rsb_client_kick(client);

@@ -26,8 +26,8 @@ struct rsb_client_ops {
 typedef void (*rsb_client_fn)(void *arg, int r, const void *rep);
 
 /*
- * Connects to the socket at path and says hello, which waits up to 10 s. ops and arg live as long as the client. -ENOENT
- * and -ECONNREFUSED: nobody serves there; -EPROTO: another version.
+ * Connects to the socket at path and says hello, which waits up to 10 s. ops and arg live as long
+ * as the client. -ENOENT and -ECONNREFUSED: nobody serves there; -EPROTO: another version.
  */
 rsb_nodiscard int rsb_client_open(struct rsb_loop *loop, const char *path,
 	const struct rsb_client_ops *ops, void *arg, struct rsb_client **ret_client,
@@ -44,8 +44,8 @@ uint64_t rsb_client_pid(const struct rsb_client *client);
 rsb_nodiscard int rsb_client_call(
 	struct rsb_client *client, uint32_t op, const void *req, rsb_client_fn fn, void *arg);
 /*
- * The same, turning the loop until the answer is there; copy (may be NULL) sees the reply. -ETIMEDOUT after
- * timeout_ns (0: for ever).
+ * The same, turning the loop until the answer is there; copy (may be NULL) sees the reply.
+ * -ETIMEDOUT after timeout_ns (0: for ever).
  */
 rsb_nodiscard int rsb_client_call_wait(struct rsb_client *client, uint32_t op, const void *req,
 	uint64_t timeout_ns, void (*copy)(void *arg, const void *rep), void *arg);

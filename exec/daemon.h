@@ -2,7 +2,10 @@
 #ifndef RSB_EXEC_DAEMON_H
 #define RSB_EXEC_DAEMON_H
 
-/* The session daemon as seen by the programs that use it: whether it runs, starting and stopping it. */
+/*
+ * The session daemon as seen by the programs that use it: whether it runs, starting and stopping
+ * it.
+ */
 
 #include "exec/where.h"
 #include "util/buf.h"
@@ -11,13 +14,16 @@
 rsb_nodiscard int rsb_daemon_check(const struct rsb_where *where, struct rsb_diag *diag);
 
 /*
- * Runs rsb-mount, from beside our own program or PATH, and waits until the mount answers. overrides: as -o of
- * rsb.conf(5), NULL-terminated. The sentence is rsb-mount's own.
+ * Runs rsb-mount, from beside our own program or PATH, and waits until the mount answers.
+ * overrides: as -o of rsb.conf(5), NULL-terminated. The sentence is rsb-mount's own.
  */
 rsb_nodiscard int rsb_daemon_start(const char *name, const char *mountpoint,
 	const char *const *overrides, struct rsb_diag *diag);
 
-/* Drains, unmounts and ends it; 0 also when none runs. force: also while files are open there. -EBUSY. */
+/*
+ * Drains, unmounts and ends it; 0 also when none runs. force: also while files are open there.
+ * -EBUSY.
+ */
 rsb_nodiscard int rsb_daemon_stop(const struct rsb_where *where, bool force, struct rsb_diag *diag);
 
 /* What it says of itself, JSON appended to out. */

@@ -3,8 +3,9 @@
 #define RSB_INPUT_H
 
 /*
- * Our standard input, read only as fast as the command takes it. Works on anything that read(2) does: what epoll(7)
- * refuses (files, /dev/null) is always ready. The descriptor's flags are not touched.
+ * Our standard input, read only as fast as the command takes it. Works on anything that read(2)
+ * does: what epoll(7) refuses (files, /dev/null) is always ready. The descriptor's flags are not
+ * touched.
  */
 
 #include "util/buf.h"

@@ -3,8 +3,8 @@
 #define RSB_OUTCOME_H
 
 /*
- * The end of a remote command as our own end: its status; its signal, by which we die too, so that a shell sees 128 + n
- * and stops its loop; 127 and 126 for what exec refused; 125 when rsb failed.
+ * The end of a remote command as our own end: its status; its signal, by which we die too, so that
+ * a shell sees 128 + n and stops its loop; 127 and 126 for what exec refused; 125 when rsb failed.
  */
 
 #include "exec/run.h"
@@ -15,8 +15,8 @@
 #define RSB_EXIT_NOENT 127
 
 /*
- * Writes the one line that is due to stderr ("rsb-exec: fatal: ..." before the command began, "rsb-exec: lost: ..." after),
- * then ends the process.
+ * Writes the one line that is due to stderr ("rsb-exec: fatal: ..." before the command began,
+ * "rsb-exec: lost: ..." after), then ends the process.
  */
 rsb_noreturn void rsb_outcome_exit(const char *program, const char *argv0,
 	const struct rsb_run_result *result, const struct rsb_diag *diag);

@@ -21,8 +21,8 @@ struct rsb_output {
 };
 
 /*
- * Never waits: RWF_NOWAIT where it is known (pipes, sockets); elsewhere at most PIPE_BUF bytes once poll says
- * that there is room, which a pipe then takes at once (pipe(7)).
+ * Never waits: RWF_NOWAIT where it is known (pipes, sockets); elsewhere at most PIPE_BUF bytes once
+ * poll says that there is room, which a pipe then takes at once (pipe(7)).
  */
 static ssize_t
 write_some(struct rsb_output *output, struct rsb_bytes data, bool ready)

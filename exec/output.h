@@ -3,10 +3,11 @@
 #define RSB_OUTPUT_H
 
 /*
- * What a command writes, passed on to one of our descriptors: unbuffered, never blocking the loop (so that signals still
- * reach the command while nobody reads), never changing the flags of a descriptor that others share. Bytes that the
- * descriptor does not take wait here; they are consumed from the credit only once written, so a reader that stops
- * stops the far writer. EPIPE ends this output: the far side gets it as its own EPIPE.
+ * What a command writes, passed on to one of our descriptors: unbuffered, never blocking the loop
+ * (so that signals still reach the command while nobody reads), never changing the flags of a
+ * descriptor that others share. Bytes that the descriptor does not take wait here; they are
+ * consumed from the credit only once written, so a reader that stops stops the far writer. EPIPE
+ * ends this output: the far side gets it as its own EPIPE.
  */
 
 #include "util/buf.h"

@@ -42,7 +42,9 @@ rsb_progress_sync(void *arg, const struct rsb_sync_stats *stats)
 	progress->last_ns = now_ns;
 	progress->shown = true;
 	rsb_progress_bytes(stats->bytes, bytes);
-	/* The size of the tree is not known before it was walked: the bar only says that it moves. */
+	/*
+	 * The size of the tree is not known before it was walked: the bar only says that it moves.
+	 */
 	for (int i = 0; i < BAR_WIDTH; i++)
 		bar[i] = (now_ns / INTERVAL_NS + BAR_WIDTH - (uint64_t)i) % BAR_WIDTH < 4 ? '='
 											  : ' ';

@@ -248,7 +248,10 @@ on_signal(void *arg, uint32_t events)
 			req.to = RSB_SIGNAL_TREE;
 		}
 	}
-	/* Before it runs and after its end there is nobody to forward to; at the third time no patience. */
+	/*
+	 * Before it runs and after its end there is nobody to forward to; at the third time no
+	 * patience.
+	 */
 	if (!s->began || s->ended || s->n_int > 2) {
 		s->ended = false;
 		s->result->signal = (int)info.ssi_signo;

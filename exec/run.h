@@ -3,8 +3,9 @@
 #define RSB_RUN_H
 
 /*
- * One command in the sandbox as if it ran here: our standard input, output and error are its own, our signals reach it, and
- * its end is told as waitid(2) told it there. Nothing of ours is written to the command's output.
+ * One command in the sandbox as if it ran here: our standard input, output and error are its own,
+ * our signals reach it, and its end is told as waitid(2) told it there. Nothing of ours is written
+ * to the command's output.
  */
 
 #include "exec/client.h"

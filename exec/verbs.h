@@ -46,8 +46,8 @@ struct rsb_verb_common {
 		"help", 0, NULL, 'H'                         \
 	}
 /*
- * For the letters above and for getopt's '?'. 0: taken; else *ret_status is what the verb returns (after --help or an error,
- * which has been told).
+ * For the letters above and for getopt's '?'. 0: taken; else *ret_status is what the verb returns
+ * (after --help or an error, which has been told).
  */
 int rsb_verb_option(
 	const struct rsb_verb *verb, int c, struct rsb_verb_common *common, int *ret_status);
@@ -56,7 +56,10 @@ int rsb_verb_usage(const struct rsb_verb *verb, const char *what);
 /* Tells r and its sentence on stderr; returns RSB_EXIT_FAILED. */
 int rsb_verb_failed(const struct rsb_verb *verb, int r, const struct rsb_diag *diag);
 
-/* Configuration, backend and opened state directory of one sandbox: what the keeper's functions stand on. */
+/*
+ * Configuration, backend and opened state directory of one sandbox: what the keeper's functions
+ * stand on.
+ */
 struct rsb_verb_session {
 	struct rsb_config config;
 	struct rsb_backend *backend;
@@ -64,8 +67,8 @@ struct rsb_verb_session {
 	struct rsb_keeper_env env;
 };
 /*
- * name: of the sandbox, which create lets not exist yet. backend: of its state, NULL for a new one. The state lock is
- * held until rsb_verb_session_done().
+ * name: of the sandbox, which create lets not exist yet. backend: of its state, NULL for a new one.
+ * The state lock is held until rsb_verb_session_done().
  */
 struct rsb_verb_session_of {
 	const char *root;

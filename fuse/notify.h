@@ -25,7 +25,10 @@ rsb_nodiscard int rsb_notify_new(struct rsb_loop *loop, int sock, struct rsb_not
 void rsb_notify_free(struct rsb_notify *notify);
 RSB_DEFINE_CLEANUP(struct rsb_notify *, rsb_notify_free)
 
-/* r: 0, or what made the last order fail: -EPIPE the notifier is gone. ENOENT of the kernel is no failure. */
+/*
+ * r: 0, or what made the last order fail: -EPIPE the notifier is gone. ENOENT of the kernel is no
+ * failure.
+ */
 typedef void (*rsb_notify_fn)(void *arg, int r);
 
 #define RSB_NOTIFY_NODES_MAX 4096u /* in one packet */
@@ -33,7 +36,10 @@ typedef void (*rsb_notify_fn)(void *arg, int r);
 
 /* fd is borrowed for the call: the notifier gets a copy. */
 rsb_nodiscard int rsb_notify_attach(struct rsb_notify *notify, int fuse_fd);
-/* Attributes alone, or with the pages (dirty ones are written back first). -ENOBUFS over RSB_NOTIFY_QUEUED_MAX. */
+/*
+ * Attributes alone, or with the pages (dirty ones are written back first). -ENOBUFS over
+ * RSB_NOTIFY_QUEUED_MAX.
+ */
 rsb_nodiscard int rsb_notify_inode(struct rsb_notify *notify, uint64_t nodeid, bool pages);
 rsb_nodiscard int rsb_notify_entry(
 	struct rsb_notify *notify, uint64_t parent, const void *name, size_t size);

@@ -3,8 +3,9 @@
 #define RSB_SERVE_H
 
 /*
- * The prototypes of all handlers, made from ops.def; sidecar/request.h says what they must do. An op without a
- * handler is a link error of dispatch.c. Those of LOCAL ops are declared and never referenced.
+ * The prototypes of all handlers, made from ops.def; sidecar/request.h says what they must do. An
+ * op without a handler is a link error of dispatch.c. Those of LOCAL ops are declared and never
+ * referenced.
  */
 
 #include "sidecar/request.h"

@@ -11,8 +11,8 @@
 #define HEX(n) (2 * (n))
 
 /*
- * Each part goes in behind its length, so that no two lists of parts give the same bytes. The proof is not
- * secret, the key is: who has none must not come here (an empty key would prove nothing).
+ * Each part goes in behind its length, so that no two lists of parts give the same bytes. The proof
+ * is not secret, the key is: who has none must not come here (an empty key would prove nothing).
  */
 static void
 prove(const struct rsb_secret *key, const char *label, const struct rsb_bytes *parts, size_t n,

@@ -3,8 +3,8 @@
 #define RSB_AUTH_H
 
 /*
- * Proofs that both sides hold the key; the key itself never crosses the link. HMAC-SHA-256 (RFC 2104) over a
- * label and the lengths and bytes of the parts:
+ * Proofs that both sides hold the key; the key itself never crosses the link. HMAC-SHA-256 (RFC
+ * 2104) over a label and the lengths and bytes of the parts:
  *	upgrade	"rsb upgrade 1", host nonce, Sec-WebSocket-Key
  *	sidecar	"rsb sidecar 1", host nonce, sidecar nonce
  *	host	"rsb host 1", host nonce, sidecar nonce, sandbox id, client id, session id

@@ -14,10 +14,11 @@
  * window_max, while the application keeps up; so memory is bounded by the window and a stopped
  * reader stops the far writer.
  *
- * Who comes first. A request makes the sidecar's end of a stream, and frames of streams can overtake
- * requests. So on numbers that are 0 mod 4 (host to sidecar) the sender has no credit until the
- * first CREDIT says that the receiver is there. On the others (sidecar to host) the host opens its
- * receiver before it sends the request, and the sender starts with a credit of RSB_CHAN_WINDOW.
+ * Who comes first. A request makes the sidecar's end of a stream, and frames of streams can
+ * overtake requests. So on numbers that are 0 mod 4 (host to sidecar) the sender has no credit
+ * until the first CREDIT says that the receiver is there. On the others (sidecar to host) the host
+ * opens its receiver before it sends the request, and the sender starts with a credit of
+ * RSB_CHAN_WINDOW.
  *
  * After a new connection a sender waits for the CREDIT that says where to go on. It asks with an
  * empty STREAM frame if the receiver was there before; whoever does not know the channel (any more)
@@ -60,8 +61,10 @@ rsb_nodiscard int rsb_chans_new(
 void rsb_chans_free(struct rsb_chans *chans);
 RSB_DEFINE_CLEANUP(struct rsb_chans *, rsb_chans_free)
 
-/* buffer_max > 0. -EMFILE over RSB_CHANS_MAX (those that are closed but not settled count), -EEXIST,
- * -ENOMEM. */
+/*
+ * buffer_max > 0. -EMFILE over RSB_CHANS_MAX (those that are closed but not settled count),
+ * -EEXIST, -ENOMEM.
+ */
 rsb_nodiscard int rsb_chan_open_sender(struct rsb_chans *chans, uint64_t chan, size_t buffer_max);
 /* window_max below RSB_CHAN_WINDOW counts as that. Errors as above. */
 rsb_nodiscard int rsb_chan_open_receiver(struct rsb_chans *chans, uint64_t chan, size_t window_max);
@@ -70,7 +73,10 @@ void rsb_chan_close(struct rsb_chans *chans, uint64_t chan);
 /* Tells the peer why (negative errno), then forgets. Unknown channels are left alone. */
 void rsb_chan_reset(struct rsb_chans *chans, uint64_t chan, int r);
 
-/* Bytes taken, less than given when the buffer is full; -EPIPE (finished, reset or unknown), -ENOMEM. */
+/*
+ * Bytes taken, less than given when the buffer is full; -EPIPE (finished, reset or unknown),
+ * -ENOMEM.
+ */
 rsb_nodiscard int rsb_chan_write(struct rsb_chans *chans, uint64_t chan, struct rsb_bytes data);
 /* Room in the buffer of a sender; 0 for an unknown one. */
 size_t rsb_chan_room(const struct rsb_chans *chans, uint64_t chan);
@@ -85,12 +91,15 @@ uint64_t rsb_chan_offset(const struct rsb_chans *chans, uint64_t chan);
 
 /* ---- connections ---- */
 
-/* A connection begins: senders wait for a CREDIT that says where to go on, receivers send theirs. */
+/*
+ * A connection begins: senders wait for a CREDIT that says where to go on, receivers send theirs.
+ */
 void rsb_chans_attach(struct rsb_chans *chans);
 void rsb_chans_detach(struct rsb_chans *chans);
 /*
  * STREAM, CREDIT and RESET. -EBADMSG: against the rules; -ENOMEM: close the connection. -ESTALE:
- * where the peer wants to go on is not in our history: one end was rolled back, the session is over.
+ * where the peer wants to go on is not in our history: one end was rolled back, the session is
+ * over.
  */
 rsb_nodiscard int rsb_chans_input(struct rsb_chans *chans, const struct rsb_frame *frame);
 

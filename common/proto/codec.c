@@ -237,8 +237,8 @@ unpack_field(struct rsb_mp *mp, const struct rsb_field_desc *f, uint8_t *ret_val
 }
 
 /*
- * Zero is a fine value of everything but a name, and an empty name would reach a handler: a field that
- * every version has and that must not be empty has to be there.
+ * Zero is a fine value of everything but a name, and an empty name would reach a handler: a field
+ * that every version has and that must not be empty has to be there.
  */
 static int
 check_absent(const struct rsb_field_desc *f)

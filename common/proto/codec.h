@@ -9,18 +9,25 @@
  * limits, name rules (util/str.h) and, element by element, the lists; so a handler never meets a
  * value outside ops.def. It allocates nothing; views point into the input.
  *
- * A call message is the array [op, id, after, request]: id names the waiting call (not 0), after the FIFO
- * number of the mutation that must have been executed before (0: none). A reply is [0, id, error, reply]:
- * error is proto/errmap.h's number, 0 for success; without success the reply is missing.
+ * A call message is the array [op, id, after, request]: id names the waiting call (not 0), after
+ * the FIFO number of the mutation that must have been executed before (0: none). A reply is [0, id,
+ * error, reply]: error is proto/errmap.h's number, 0 for success; without success the reply is
+ * missing.
  */
 
 #include "proto/op.h"
 #include "util/buf.h"
 
-/* version: fields with a later since are left out (they can only be a tail). -EMSGSIZE, -ENOMEM, -EINVAL (a value over its limit). */
+/*
+ * version: fields with a later since are left out (they can only be a tail). -EMSGSIZE, -ENOMEM,
+ * -EINVAL (a value over its limit).
+ */
 rsb_nodiscard int rsb_codec_encode(const struct rsb_message_desc *desc, const void *msg,
 	uint32_t version, struct rsb_buf *out);
-/* ret_msg has desc->size bytes. The input must be exactly one message. -EBADMSG, -EMSGSIZE, -EINVAL (bad name). */
+/*
+ * ret_msg has desc->size bytes. The input must be exactly one message. -EBADMSG, -EMSGSIZE, -EINVAL
+ * (bad name).
+ */
 rsb_nodiscard int rsb_codec_decode(
 	const struct rsb_message_desc *desc, struct rsb_bytes in, void *ret_msg);
 
@@ -34,7 +41,10 @@ rsb_seq_of(const struct rsb_buf *buf, uint64_t n)
 	return (struct rsb_seq){ .n = n, .raw = rsb_buf_view(buf) };
 }
 
-/* To walk: 1 with an element, 0 at the end, negative errno on bad bytes (only when seq was not decoded by us). */
+/*
+ * To walk: 1 with an element, 0 at the end, negative errno on bad bytes (only when seq was not
+ * decoded by us).
+ */
 rsb_nodiscard int rsb_seq_next(
 	struct rsb_seq *seq, const struct rsb_message_desc *desc, void *ret_element);
 rsb_nodiscard int rsb_seq_next_bytes(struct rsb_seq *seq, struct rsb_bytes *ret_element);

@@ -3,10 +3,11 @@
 #define RSB_ERRMAP_H
 
 /*
- * errno on the wire: the numbers of Linux x86-64 (asm-generic/errno.h), whatever the machine. A number
- * that we do not know, 0 included, and anything outside 1..511 arrives as EIO: the kernel drops a FUSE reply of
- * 512 and beyond before it has found the request, and the caller would hang for ever. ENOSYS is turned
- * into EOPNOTSUPP on arrival: the kernel remembers ENOSYS of some requests and never asks again.
+ * errno on the wire: the numbers of Linux x86-64 (asm-generic/errno.h), whatever the machine. A
+ * number that we do not know, 0 included, and anything outside 1..511 arrives as EIO: the kernel
+ * drops a FUSE reply of 512 and beyond before it has found the request, and the caller would hang
+ * for ever. ENOSYS is turned into EOPNOTSUPP on arrival: the kernel remembers ENOSYS of some
+ * requests and never asks again.
  */
 
 #include "util/macro.h"

@@ -13,8 +13,9 @@
 #define ZSTD_LEVEL 1
 
 /*
- * Contexts come with their first use: a sidecar that idles has none. A frame is compressed in one go
- * and says its size, so zstd cuts its tables down to 64 KiB of input, and there is no window to keep.
+ * Contexts come with their first use: a sidecar that idles has none. A frame is compressed in one
+ * go and says its size, so zstd cuts its tables down to 64 KiB of input, and there is no window to
+ * keep.
  */
 struct rsb_zip {
 	ZSTD_CCtx *compressor;
@@ -64,7 +65,9 @@ rsb_zip_free(struct rsb_zip *zip)
 	free(zip);
 }
 
-/* Bytes written to out; 0 when it does not fit in size, or cannot be done: then it goes as it is. */
+/*
+ * Bytes written to out; 0 when it does not fit in size, or cannot be done: then it goes as it is.
+ */
 static size_t
 compress(struct rsb_zip *zip, struct rsb_bytes in, uint8_t *out, size_t size)
 {

@@ -4,7 +4,8 @@
 
 /*
  * A frame is one WebSocket binary message (or one packet on the control socket): a fixed head of 18
- * bytes (type u8, flags u8, a u64, b u64, big-endian), then the payload; together at most RSB_FRAME_MAX.
+ * bytes (type u8, flags u8, a u64, b u64, big-endian), then the payload; together at most
+ * RSB_FRAME_MAX.
  *
  *	type		a			b			payload
  *	CHALLENGE	0			0			rsb_challenge
@@ -17,7 +18,7 @@
  *	STREAM		channel			offset			bytes
  *	CREDIT		channel			limit			received, u64
  *	RESET		channel			error (errmap)		-
- *	BYE		0			0			- orderly end of the connection
+ *	BYE		0			0			- (the end, in order)
  *
  * A message of several frames has MORE on all but the last; they stand next to each other among the
  * MESSAGE frames. ZSTD: the payload is one zstd frame of it, its content size declared and at most
@@ -58,21 +59,24 @@ struct rsb_frame {
 	struct rsb_bytes payload; /* a view; without ZSTD once decoded */
 };
 
-/* zstd contexts and scratch space of one connection, reused from frame to frame. Not thread-safe. */
+/*
+ * zstd contexts and scratch space of one connection, reused from frame to frame. Not thread-safe.
+ */
 struct rsb_zip;
 rsb_nodiscard int rsb_zip_new(struct rsb_zip **ret_zip);
 void rsb_zip_free(struct rsb_zip *zip);
 RSB_DEFINE_CLEANUP(struct rsb_zip *, rsb_zip_free)
 
 /*
- * Appends head and payload. zip: compress MESSAGE and STREAM payloads of RSB_ZSTD_MIN bytes and more when
- * that saves at least an eighth; NULL: never. -EMSGSIZE, -ENOMEM.
+ * Appends head and payload. zip: compress MESSAGE and STREAM payloads of RSB_ZSTD_MIN bytes and
+ * more when that saves at least an eighth; NULL: never. -EMSGSIZE, -ENOMEM.
  */
 rsb_nodiscard int rsb_frame_encode(
 	const struct rsb_frame *frame, struct rsb_zip *zip, struct rsb_buf *out);
 /*
- * The payload of ret_frame views in, or zip's scratch space until the next call on it. Unknown types are
- * -EOPNOTSUPP (skip them), unknown flags and short frames -EBADMSG; ZSTD without zip -EBADMSG.
+ * The payload of ret_frame views in, or zip's scratch space until the next call on it. Unknown
+ * types are -EOPNOTSUPP (skip them), unknown flags and short frames -EBADMSG; ZSTD without zip
+ * -EBADMSG.
  */
 rsb_nodiscard int rsb_frame_decode(
 	struct rsb_bytes in, struct rsb_zip *zip, struct rsb_frame *ret_frame);

@@ -3,9 +3,9 @@
 #define RSB_HANDSHAKE_H
 
 /*
- * From the upgrade to the first numbered message: CHALLENGE, HELLO, WELCOME or REFUSE. The upgrade request
- * proved the key once (proto/auth.h); here both sides prove it over fresh nonces. Pure functions over
- * payloads, for each end; every answer of the peer is checked here and nowhere else.
+ * From the upgrade to the first numbered message: CHALLENGE, HELLO, WELCOME or REFUSE. The upgrade
+ * request proved the key once (proto/auth.h); here both sides prove it over fresh nonces. Pure
+ * functions over payloads, for each end; every answer of the peer is checked here and nowhere else.
  *
  *	host				sidecar
  *	GET, X-Rsb-Auth		->
@@ -30,19 +30,25 @@ rsb_nodiscard int rsb_handshake_challenge(
 	struct rsb_handshake *hs, const struct rsb_secret *key, struct rsb_buf *out);
 /*
  * Host: takes the peer's frame, appends HELLO. hello comes with everything but version, features,
- * table_hash and proof. -EACCES (the peer does not have the key), -EPROTONOSUPPORT (version), -EBADMSG.
+ * table_hash and proof. -EACCES (the peer does not have the key), -EPROTONOSUPPORT (version),
+ * -EBADMSG.
  */
 rsb_nodiscard int rsb_handshake_hello(struct rsb_handshake *hs, const struct rsb_secret *key,
 	struct rsb_bytes frame, struct rsb_hello *hello, struct rsb_buf *out,
 	struct rsb_diag *diag);
-/* Sidecar: takes HELLO. Views into frame. Errors as above; answer them with rsb_handshake_refuse(). */
+/*
+ * Sidecar: takes HELLO. Views into frame. Errors as above; answer them with rsb_handshake_refuse().
+ */
 rsb_nodiscard int rsb_handshake_check_hello(struct rsb_handshake *hs, const struct rsb_secret *key,
 	struct rsb_bytes frame, struct rsb_hello *ret_hello, struct rsb_diag *diag);
 /* Sidecar: welcome comes with everything but version and features. */
 rsb_nodiscard int rsb_handshake_welcome(
 	const struct rsb_handshake *hs, struct rsb_welcome *welcome, struct rsb_buf *out);
 rsb_nodiscard int rsb_handshake_refuse(int r, const char *text, struct rsb_buf *out);
-/* Host: WELCOME, or the errno and sentence of REFUSE (escaped: the peer is not trusted). Views into frame. */
+/*
+ * Host: WELCOME, or the errno and sentence of REFUSE (escaped: the peer is not trusted). Views into
+ * frame.
+ */
 rsb_nodiscard int rsb_handshake_check_welcome(struct rsb_handshake *hs, struct rsb_bytes frame,
 	struct rsb_welcome *ret_welcome, struct rsb_diag *diag);
 

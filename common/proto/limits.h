@@ -4,7 +4,8 @@
 
 /*
  * Every maximum that a peer could make something grow to, on the wire and in tables that requests
- * fill. Both sides include this file: a limit is checked by the receiver and respected by the sender.
+ * fill. Both sides include this file: a limit is checked by the receiver and respected by the
+ * sender.
  */
 
 /* Link. */

@@ -6,7 +6,8 @@
  * A bounded MessagePack cursor: reads one value at a time out of bytes of a peer, never allocates,
  * checks every length and count against the bytes that are left before it believes them, and limits
  * nesting when it skips. (msgpack-c's object tree believes counts: the five bytes dd 07 ff ff ff
- * made it reserve 4 GiB. msgpack-c packs, this reads.) https://github.com/msgpack/msgpack/blob/master/spec.md
+ * made it reserve 4 GiB. msgpack-c packs, this reads.)
+ * https://github.com/msgpack/msgpack/blob/master/spec.md
  */
 
 #include "util/buf.h"

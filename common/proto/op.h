@@ -11,7 +11,10 @@
 #include "proto/limits.h"
 #include "util/buf.h"
 
-/* A list as it stands on the wire: n elements, already validated when it came from the decoder. Walk it with rsb_seq_next(). */
+/*
+ * A list as it stands on the wire: n elements, already validated when it came from the decoder.
+ * Walk it with rsb_seq_next().
+ */
 struct rsb_seq {
 	uint64_t n;
 	struct rsb_bytes raw;

@@ -4,8 +4,8 @@
 
 /*
  * How many bytes of streams may be on their way: the bandwidth that was measured times the round
- * trip, and half as much again so that a faster path is found out. More would only queue at a proxy,
- * in front of frames that are urgent. Pure: counts and now_ns in.
+ * trip, and half as much again so that a faster path is found out. More would only queue at a
+ * proxy, in front of frames that are urgent. Pure: counts and now_ns in.
  *
  * Bandwidth is the highest rate, and the round trip the lowest, of the last one to two periods: a
  * queue that we made ourselves shows in both and must not raise the product. The rate is not

@@ -66,7 +66,9 @@ void rsb_roster_forget(struct rsb_roster *roster, struct rsb_chan *chan);
 /* Closes it but for its last frame. said: that was sent on this connection. */
 void rsb_roster_part(struct rsb_roster *roster, struct rsb_chan *chan,
 	const struct rsb_parting *parting, bool said);
-/* A RESET for a number that is not here. -EBADMSG: the peer provokes more than it reads; -ENOMEM. */
+/*
+ * A RESET for a number that is not here. -EBADMSG: the peer provokes more than it reads; -ENOMEM.
+ */
 rsb_nodiscard int rsb_roster_refuse(struct rsb_roster *roster, uint64_t id);
 
 /* The next last frame: 1, 0 none. */

@@ -186,7 +186,9 @@ input_control(struct rsb_session *session, uint64_t now_ns, const struct rsb_fra
 		return -EBADMSG;
 	switch (frame->type) {
 	case RSB_FRAME_PING:
-		/* Only the last of several is answered, so a peer that does not read costs nothing. */
+		/*
+		 * Only the last of several is answered, so a peer that does not read costs nothing.
+		 */
 		session->pong_due = true;
 		session->pong_token = frame->a;
 		return 0;

@@ -42,8 +42,10 @@ RSB_DEFINE_CLEANUP(struct rsb_session *, rsb_session_free)
 struct rsb_stream *rsb_session_stream(struct rsb_session *session);
 struct rsb_chans *rsb_session_chans(struct rsb_session *session);
 
-/* After welcome. zip: borrowed until detach, NULL when zstd was not agreed on. -ESTALE: rolled back,
- * see stream.h. */
+/*
+ * After welcome. zip: borrowed until detach, NULL when zstd was not agreed on. -ESTALE: rolled
+ * back, see stream.h.
+ */
 rsb_nodiscard int rsb_session_attach(struct rsb_session *session, uint64_t now_ns,
 	const struct rsb_stream_state *peer, struct rsb_zip *zip);
 void rsb_session_detach(struct rsb_session *session);
@@ -58,8 +60,8 @@ rsb_nodiscard int rsb_session_input(
 	struct rsb_session *session, uint64_t now_ns, struct rsb_bytes frame);
 /*
  * Appends one encoded frame to out: 1; 0: nothing to send. Order: control, messages, streams. Call
- * it until 0 whenever there is room for the output after input, tick, or work on stream or channels.
- * On an error close the connection.
+ * it until 0 whenever there is room for the output after input, tick, or work on stream or
+ * channels. On an error close the connection.
  */
 rsb_nodiscard int rsb_session_output(
 	struct rsb_session *session, uint64_t now_ns, struct rsb_buf *out);

@@ -58,7 +58,9 @@ rsb_nodiscard int rsb_stream_new(size_t send_max, size_t window, struct rsb_stre
 void rsb_stream_free(struct rsb_stream *stream);
 RSB_DEFINE_CLEANUP(struct rsb_stream *, rsb_stream_free)
 
-/* Copies msg. -EAGAIN: no space now; -EMSGSIZE: over RSB_MESSAGE_MAX or never any space; -ENOMEM. */
+/*
+ * Copies msg. -EAGAIN: no space now; -EMSGSIZE: over RSB_MESSAGE_MAX or never any space; -ENOMEM.
+ */
 rsb_nodiscard int rsb_stream_send(
 	struct rsb_stream *stream, enum rsb_class class, struct rsb_bytes msg);
 /*

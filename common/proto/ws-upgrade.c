@@ -121,7 +121,9 @@ take_header(struct rsb_bytes line, struct head *head)
 	const uint8_t *colon = memchr(line.data, ':', line.size);
 	struct rsb_bytes name, value;
 
-	/* A line that begins with a blank would continue the last one: RFC 9112 5.2 lets us refuse. */
+	/*
+	 * A line that begins with a blank would continue the last one: RFC 9112 5.2 lets us refuse.
+	 */
 	if (!colon || !is_token(line.data, (size_t)(colon - line.data)))
 		return -EPROTO;
 	name = (struct rsb_bytes){ line.data, (size_t)(colon - line.data) };
@@ -247,7 +249,10 @@ rsb_ws_response(struct rsb_bytes in, const char *key, int *ret_status)
 	if (r < 0)
 		return r;
 	*ret_status = r;
-	/* We offered neither extension nor protocol: RFC 6455 4.1 wants a server that chose one left. */
+	/*
+	 * We offered neither extension nor protocol: RFC 6455 4.1 wants a server that chose one
+	 * left.
+	 */
 	if (r != 101 || !equals(head.values[UPGRADE], "websocket") ||
 		!has_word(head.values[CONNECTION], "upgrade") || head.values[EXTENSIONS].data ||
 		head.values[PROTOCOL].data)

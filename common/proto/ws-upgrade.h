@@ -4,8 +4,8 @@
 
 /*
  * The opening handshake of RFC 6455 (section 4), both sides: one GET with nothing but its head, one
- * answer. Strict: HTTP/1.1, no folded lines, no control bytes, none of the headers that decide twice,
- * no body, no extension, no subprotocol. Pure: bytes in, bytes out.
+ * answer. Strict: HTTP/1.1, no folded lines, no control bytes, none of the headers that decide
+ * twice, no body, no extension, no subprotocol. Pure: bytes in, bytes out.
  */
 
 #include "util/buf.h"
@@ -20,12 +20,16 @@ struct rsb_ws_header {
 	const char *name;
 	const char *value;
 };
-/* Appends the GET. host as for the Host header. Headers are ours or the user's: no CR or LF in them (-EINVAL). */
+/*
+ * Appends the GET. host as for the Host header. Headers are ours or the user's: no CR or LF in them
+ * (-EINVAL).
+ */
 rsb_nodiscard int rsb_ws_request(const char *host, const char *path, const char *key,
 	const struct rsb_ws_header *headers, size_t n_header, struct rsb_buf *out);
 /*
- * Looks for the whole response in the head of in. 0: not complete yet; > 0: bytes to consume, upgraded.
- * -EPROTO (no valid upgrade), -EMSGSIZE; *ret_status is the HTTP status once it was read, else 0.
+ * Looks for the whole response in the head of in. 0: not complete yet; > 0: bytes to consume,
+ * upgraded. -EPROTO (no valid upgrade), -EMSGSIZE; *ret_status is the HTTP status once it was read,
+ * else 0.
  */
 rsb_nodiscard int rsb_ws_response(struct rsb_bytes in, const char *key, int *ret_status);
 

@@ -48,7 +48,9 @@ rsb_ws_done(struct rsb_ws *ws)
 	rsb_buf_done(&ws->partial);
 }
 
-/* dst and src are the same or do not overlap. Whole words: this runs over every byte of the link. */
+/*
+ * dst and src are the same or do not overlap. Whole words: this runs over every byte of the link.
+ */
 static void
 apply_mask(uint8_t *dst, const uint8_t *src, size_t size, const uint8_t mask[static 4])
 {
@@ -161,7 +163,9 @@ fail(struct rsb_ws *ws, enum code code, int r, struct rsb_buf *out)
 	return sent < 0 ? sent : r;
 }
 
-/* The length at p + 1, minimal (RFC 6455 5.2). Bytes of the head without mask; 0: more are needed. */
+/*
+ * The length at p + 1, minimal (RFC 6455 5.2). Bytes of the head without mask; 0: more are needed.
+ */
 static int
 take_size(const uint8_t *p, size_t left, uint64_t *ret_size)
 {
@@ -222,7 +226,10 @@ take_head(const struct rsb_ws *ws, const uint8_t *p, size_t left, struct head *r
 	return 1;
 }
 
-/* RFC 6455 7.4: 1005, 1006 and 1015 are never sent; the rest of 1000..2999 is not ours to understand. */
+/*
+ * RFC 6455 7.4: 1005, 1006 and 1015 are never sent; the rest of 1000..2999 is not ours to
+ * understand.
+ */
 static bool
 is_close_code(unsigned int code)
 {

@@ -4,12 +4,14 @@
 
 /*
  * RFC 6455 as this link uses it: binary messages without fragmentation, one for each frame of
- * proto/frame.h. A pure state machine (bytes in, bytes out), strict: masks must be there from a client and
- * absent from a server, reserved bits are zero, control frames hold at most 125 bytes and are not
- * fragmented, lengths are minimal, payload at most RSB_FRAME_MAX; text frames are refused (1003),
- * fragments joined up to RSB_FRAME_MAX. Pings of the peer are answered; its close is answered once.
+ * proto/frame.h. A pure state machine (bytes in, bytes out), strict: masks must be there from a
+ * client and absent from a server, reserved bits are zero, control frames hold at most 125 bytes
+ * and are not fragmented, lengths are minimal, payload at most RSB_FRAME_MAX; text frames are
+ * refused (1003), fragments joined up to RSB_FRAME_MAX. Pings of the peer are answered; its close
+ * is answered once.
  *
- * Own code instead of libwebsockets for measured reasons (ARCHITECTURE.md); libwebsockets is the peer in the tests.
+ * Own code instead of libwebsockets for measured reasons (ARCHITECTURE.md); libwebsockets is the
+ * peer in the tests.
  */
 
 #include "proto/ws-upgrade.h" /* IWYU pragma: export */
@@ -27,7 +29,10 @@ struct rsb_ws {
 	bool in_fragments;
 	bool close_sent;
 	bool close_received;
-	/* Client: masks that no peer can foretell (RFC 6455 10.3), drawn from getrandom(2) by the lot. */
+	/*
+	 * Client: masks that no peer can foretell (RFC 6455 10.3), drawn from getrandom(2) by the
+	 * lot.
+	 */
 	uint32_t masks[RSB_WS_MASKS];
 	size_t n_mask; /* not used yet */
 };
@@ -36,11 +41,12 @@ rsb_nodiscard int rsb_ws_init(struct rsb_ws *ws, enum rsb_ws_role role);
 void rsb_ws_done(struct rsb_ws *ws);
 
 /*
- * Takes at most one message out of in. Payload is unmasked in place (in is changed) and viewed by *ret_msg until in
- * moves. Answers to control frames are appended to out.
+ * Takes at most one message out of in. Payload is unmasked in place (in is changed) and viewed by
+ * *ret_msg until in moves. Answers to control frames are appended to out.
  *	1	a message; consume *ret_used bytes after use
  *	0	more bytes are needed (*ret_used may be > 0: control frames, fragments)
- *	-EPROTO, -EMSGSIZE, -EBADMSG: broken; a close frame with 1002, 1009 or 1003 was appended to out; close after sending
+ *	-EPROTO, -EMSGSIZE, -EBADMSG: broken; a close frame with 1002, 1009 or 1003 was appended
+ *		to out; close after sending
  *	-ECONNRESET: the peer closed in order
  */
 rsb_nodiscard int rsb_ws_input(struct rsb_ws *ws, struct rsb_buf *in, struct rsb_buf *out,

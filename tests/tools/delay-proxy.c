@@ -2,7 +2,8 @@
 /*
  * delay-proxy LISTEN_PORT TARGET_PORT [--rtt-ms N] [--mbit N] [--drop-after BYTES]
  *
- * A long network path on 127.0.0.1 (path.h) that records the requests of our own links (record.h). Prints
+ * A long network path on 127.0.0.1 (path.h) that records the requests of our own links (record.h).
+ * Prints
  *	listening PORT control PORT
  * and takes commands on the control port, one a line, each answered by one line:
  *	drop | stall on|off | refuse on|off | rtt MS | mbit N | drop-after BYTES | stats | record

@@ -3,9 +3,10 @@
 #define RSB_PATH_H
 
 /*
- * A long network path for tests: TCP connections to one port are carried to another, and every byte arrives rtt/2 after it
- * was read, from a queue of timestamped chunks, so that the delay does not lower the throughput of a stream. The first byte
- * of a connection waits one rtt more, as for a TCP handshake. All on one loop and its thread.
+ * A long network path for tests: TCP connections to one port are carried to another, and every byte
+ * arrives rtt/2 after it was read, from a queue of timestamped chunks, so that the delay does not
+ * lower the throughput of a stream. The first byte of a connection waits one rtt more, as for a TCP
+ * handshake. All on one loop and its thread.
  */
 
 #include "util/loop.h"
@@ -29,7 +30,10 @@ struct rsb_path_stats {
 	uint64_t open;
 };
 
-/* Every byte read, before its delay: dir 0 from the client, 1 from the target. id tells connections apart; size 0: it ended. */
+/*
+ * Every byte read, before its delay: dir 0 from the client, 1 from the target. id tells connections
+ * apart; size 0: it ended.
+ */
 typedef void (*rsb_path_tap_fn)(void *arg, uint64_t id, int dir, const uint8_t *data, size_t size);
 
 /* port 0: the kernel chooses, see rsb_path_port(). tap may be NULL. Loopback only. */

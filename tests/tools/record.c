@@ -160,7 +160,10 @@ rsb_record_report(struct rsb_record *record, struct rsb_buf *out)
 
 	for (uint32_t op = 1; op <= RSB_OP_NUMBER_MAX; op++) {
 		requests += record->counts[op];
-		/* open and release change nothing by themselves; they are in the FIFO for its order. */
+		/*
+		 * open and release change nothing by themselves; they are in the FIFO for its
+		 * order.
+		 */
 		if (rsb_ops[op].flags & RSB_OP_WRITES && op != RSB_OP_open && op != RSB_OP_release)
 			mutations += record->counts[op];
 	}

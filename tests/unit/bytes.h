@@ -15,7 +15,10 @@
 		.size = sizeof((const uint8_t[]){ __VA_ARGS__ }), \
 	})
 
-/* A copy of the first size bytes in storage of just that size, so that sanitizers see one byte too many. */
+/*
+ * A copy of the first size bytes in storage of just that size, so that sanitizers see one byte too
+ * many.
+ */
 static inline struct rsb_bytes
 bytes_cut(struct rsb_bytes bytes, size_t size)
 {

@@ -336,7 +336,10 @@ START_TEST(refuses_a_size_that_is_not_true)
 	struct rsb_zip *zip = new_zip();
 	size_t n, size;
 
-	/* RFC 8878 3.1.1.1: magic, descriptor, then the size (2 bytes, less 256) in a single segment. */
+	/*
+	 * RFC 8878 3.1.1.1: magic, descriptor, then the size (2 bytes, less 256) in a single
+	 * segment.
+	 */
 	n = bomb(out, sizeof(out), 2000, false);
 	ck_assert_uint_eq(out[4] & 0xe0, 0x60);
 	ck_assert_uint_eq(out[5] + 256u * out[6], 2000 - 256);
