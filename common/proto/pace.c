@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "proto/pace.h"
 
-#define RTT_PERIOD_NS (10 * RSB_NSEC_PER_SEC)
+#define RTT_PERIOD_NS (30 * RSB_NSEC_PER_SEC)
 #define RATE_PERIOD_NS (2 * RSB_NSEC_PER_SEC)
 /* A shorter sample would take one burst of acknowledgements for the rate. */
 #define SAMPLE_MIN_NS (5 * RSB_NSEC_PER_MSEC)
@@ -18,25 +18,20 @@ rsb_pace_pause(struct rsb_pace *pace)
 	pace->sample_ns = 0;
 }
 
-static uint64_t
-lowest_rtt(const struct rsb_pace *pace)
+bool
+rsb_pace_is_stale(const struct rsb_pace *pace, uint64_t now_ns)
 {
-	if (pace->rtt_ns[0] == 0 || pace->rtt_ns[1] == 0)
-		return rsb_max(pace->rtt_ns[0], pace->rtt_ns[1]);
-	return rsb_min(pace->rtt_ns[0], pace->rtt_ns[1]);
+	return pace->rtt_ns == 0 || now_ns - pace->rtt_at_ns >= RTT_PERIOD_NS;
 }
 
 void
-rsb_pace_round_trip(struct rsb_pace *pace, uint64_t now_ns, uint64_t rtt_ns)
+rsb_pace_round_trip(struct rsb_pace *pace, uint64_t now_ns, uint64_t rtt_ns, bool calm)
 {
-	rtt_ns = rsb_max(rtt_ns, UINT64_C(1));
-	if (now_ns - pace->rtt_since_ns >= RTT_PERIOD_NS) {
-		pace->rtt_ns[1] = pace->rtt_ns[0];
-		pace->rtt_ns[0] = rtt_ns;
-		pace->rtt_since_ns = now_ns;
-	}
-	if (pace->rtt_ns[0] == 0 || rtt_ns < pace->rtt_ns[0])
-		pace->rtt_ns[0] = rtt_ns;
+	if (pace->rtt_ns != 0 && rtt_ns > pace->rtt_ns &&
+		!(calm && rsb_pace_is_stale(pace, now_ns)))
+		return;
+	pace->rtt_ns = rsb_max(rtt_ns, UINT64_C(1));
+	pace->rtt_at_ns = now_ns;
 }
 
 static void
@@ -57,7 +52,7 @@ take_sample(struct rsb_pace *pace, uint64_t now_ns, uint64_t size, uint64_t elap
 void
 rsb_pace_progress(struct rsb_pace *pace, uint64_t now_ns, uint64_t delivered, bool idle)
 {
-	uint64_t need_ns = rsb_max(lowest_rtt(pace), SAMPLE_MIN_NS);
+	uint64_t need_ns = rsb_max(pace->rtt_ns, SAMPLE_MIN_NS);
 
 	if (pace->sample_ns == 0) {
 		pace->sample_ns = now_ns;
@@ -80,11 +75,13 @@ rsb_pace_limited(struct rsb_pace *pace)
 }
 
 size_t
-rsb_pace_in_flight_max(const struct rsb_pace *pace)
+rsb_pace_in_flight_max(const struct rsb_pace *pace, uint64_t now_ns)
 {
 	uint64_t rate = rsb_max(pace->rate[0], pace->rate[1]);
-	uint64_t rtt_us = lowest_rtt(pace) / 1000, size;
+	uint64_t rtt_us = pace->rtt_ns / 1000, size;
 
+	if (rsb_pace_is_stale(pace, now_ns))
+		return RSB_PACE_MIN;
 	/* A rate beyond this over a round trip of an hour would overflow; both are absurd. */
 	rate = rsb_min(rate, UINT64_C(1) << 40);
 	rtt_us = rsb_min(rtt_us, UINT64_C(1) << 22);

@@ -32,6 +32,7 @@ struct rsb_session {
 	uint64_t ping_token; /* of the PING that is not answered; 0: none */
 	uint64_t ping_sent_ns;
 	uint64_t ping_mark; /* see rsb_chans_mark() */
+	bool ping_calm;     /* see rsb_pace_round_trip() */
 	uint64_t n_ping;
 	uint64_t lazy_ns; /* since when something waits for company; 0: nothing does */
 	bool lazy_due;    /* ... and it waited long enough */
@@ -174,7 +175,7 @@ input_pong(struct rsb_session *session, uint64_t now_ns, const struct rsb_frame 
 	session->ping_token = 0;
 	rtt_ns = rsb_max(now_ns - session->ping_sent_ns, UINT64_C(1));
 	session->rtt_ns = session->rtt_ns ? (session->rtt_ns * 7 + rtt_ns) / 8 : rtt_ns;
-	rsb_pace_round_trip(&session->pace, now_ns, rtt_ns);
+	rsb_pace_round_trip(&session->pace, now_ns, rtt_ns, session->ping_calm);
 	rsb_chans_settle(session->chans, session->ping_mark);
 	return 0;
 }
@@ -278,6 +279,16 @@ rsb_session_deadline(const struct rsb_session *session)
 
 /* ---- output ---- */
 
+static bool
+wants_ping(const struct rsb_session *session, uint64_t now_ns)
+{
+	uint64_t in_flight = rsb_chans_in_flight(session->chans);
+
+	return session->ping_due || rsb_chans_unsettled(session->chans) >= UNSETTLED_MAX ||
+	       (in_flight > 0 && in_flight <= RSB_PACE_MIN &&
+		       rsb_pace_is_stale(&session->pace, now_ns));
+}
+
 static int
 output_ping(struct rsb_session *session, uint64_t now_ns, struct rsb_frame *ret_frame)
 {
@@ -289,13 +300,13 @@ output_ping(struct rsb_session *session, uint64_t now_ns, struct rsb_frame *ret_
 		};
 		return 1;
 	}
-	if (session->ping_token != 0 ||
-		(!session->ping_due && rsb_chans_unsettled(session->chans) < UNSETTLED_MAX))
+	if (session->ping_token != 0 || !wants_ping(session, now_ns))
 		return 0;
 	session->ping_due = false;
 	session->ping_token = ++session->n_ping;
 	session->ping_sent_ns = now_ns;
 	session->ping_mark = rsb_chans_mark(session->chans);
+	session->ping_calm = rsb_chans_in_flight(session->chans) <= RSB_PACE_MIN;
 	*ret_frame = (struct rsb_frame){ .type = RSB_FRAME_PING, .a = session->ping_token };
 	return 1;
 }
@@ -327,9 +338,9 @@ output_message(struct rsb_session *session, uint64_t now_ns, struct rsb_frame *r
 }
 
 static int
-output_chans(struct rsb_session *session, struct rsb_frame *ret_frame)
+output_chans(struct rsb_session *session, uint64_t now_ns, struct rsb_frame *ret_frame)
 {
-	size_t in_flight_max = rsb_pace_in_flight_max(&session->pace);
+	size_t in_flight_max = rsb_pace_in_flight_max(&session->pace, now_ns);
 	int r;
 
 	r = rsb_chans_output(session->chans, RSB_CHANS_STREAM, in_flight_max, ret_frame);
@@ -363,7 +374,7 @@ next_frame(struct rsb_session *session, uint64_t now_ns, struct rsb_frame *ret_f
 		return r;
 	r = output_message(session, now_ns, ret_frame);
 	if (r == 0)
-		r = output_chans(session, ret_frame);
+		r = output_chans(session, now_ns, ret_frame);
 	if (r != 0) {
 		session->company = true;
 		return r;
