@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: MIT
+"""What the end-to-end tests share: programs, a private state, sandboxes, and a check that nothing is left.
+
+A test file has functions test_*(world) and ends with harness.main(globals()). One world (state directory,
+rsb-local) serves all of a file; each function makes the sandboxes that it needs. A function that leaves a mount,
+a process or a state directory behind fails, whatever it found. RSB_TEST_BIN names the directory of installed
+programs; else RSB_TEST_BUILD is a build tree.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+SKIP = 77
+PROGRAMS = {
+    "rsb": "exec", "rsb-exec": "exec", "rsb-mount": "fuse", "rsb-sidecar": "sidecar",
+    "rsb-local": "sidecar/local", "rsb-envd": "sidecar/envd",
+}
+
+
+class Failed(Exception):
+    pass
+
+
+def check(condition, message="check failed"):
+    if not condition:
+        raise Failed(message)
+
+
+def equal(got, want, what=""):
+    if got != want:
+        raise Failed(f"{what}: got {got!r:.2000}, want {want!r:.2000}")
+
+
+def wait_until(condition, seconds, what):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise Failed(f"timed out after {seconds} s: {what}")
+        time.sleep(0.01)
+
+
+def mounts_below(path):
+    with open("/proc/self/mounts", "rb") as f:
+        points = [line.split()[1].decode(errors="surrogateescape") for line in f]
+    return [p for p in points if p == path or p.startswith(path + "/")]
+
+
+def processes_of(marker):
+    """Processes that carry marker in their environment: whatever our programs started on this side."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as f:
+                if marker.encode() in f.read() and int(pid) != os.getpid():
+                    with open(f"/proc/{pid}/cmdline", "rb") as c:
+                        found.append((int(pid), c.read().replace(b"\0", b" ").decode(errors="replace")))
+        except OSError:
+            continue
+    return found
+
+
+class World:
+    def __init__(self):
+        self.tmp = os.path.realpath(tempfile.mkdtemp(prefix="rsb-e2e."))
+        os.chmod(self.tmp, 0o711)
+        self.bin = self._programs()
+        self.env = {k: v for k, v in os.environ.items() if not k.startswith(("E2B_", "RSB_"))}
+        self.env.update({
+            "PATH": f"{self.bin}:{os.environ['PATH']}",
+            "HOME": self.dir("home"),
+            "XDG_STATE_HOME": self.dir("state"),
+            "XDG_RUNTIME_DIR": self.dir("run", 0o700),
+            "XDG_CONFIG_HOME": self.dir("config"),
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_AUTHOR_NAME": "t", "GIT_AUTHOR_EMAIL": "t@example.org",
+            "GIT_COMMITTER_NAME": "t", "GIT_COMMITTER_EMAIL": "t@example.org",
+            "LC_ALL": "C.UTF-8",
+        })
+        if os.path.exists(f"{self.bin}/rsb-sidecar"):
+            self.env["RSB_SIDECAR"] = os.path.realpath(f"{self.bin}/rsb-sidecar")
+        self.n = 0
+
+    def _programs(self):
+        installed = os.environ.get("RSB_TEST_BIN")
+        if installed:
+            return installed
+        farm = self.dir("bin")
+        build = os.environ["RSB_TEST_BUILD"]
+        for name, folder in PROGRAMS.items():
+            if os.path.exists(f"{build}/{folder}/{name}"):
+                os.symlink(os.path.realpath(f"{build}/{folder}/{name}"), f"{farm}/{name}")
+        return farm
+
+    def dir(self, name, mode=0o755):
+        path = os.path.join(self.tmp, name)
+        os.makedirs(path, exist_ok=True)
+        os.chmod(path, mode)
+        return path
+
+    def fresh(self, what="dir"):
+        self.n += 1
+        return self.dir(f"{what}{self.n}")
+
+    def run(self, *argv, check_status=0, timeout=120, **kw):
+        """Runs a program; check_status None takes any. stdout and stderr are bytes."""
+        kw.setdefault("stdin", subprocess.DEVNULL if "input" not in kw else None)
+        if kw["stdin"] is None:
+            del kw["stdin"]
+        kw["env"] = {**self.env, **kw.get("env", {})}
+        r = subprocess.run(argv, capture_output=True, timeout=timeout, check=False, **kw)
+        if check_status is not None and r.returncode != check_status:
+            raise Failed(f"{argv!r:.500} ended with {r.returncode}, want {check_status}\n"
+                         f"stdout: {r.stdout.decode(errors='replace')[-2000:]}\n"
+                         f"stderr: {r.stderr.decode(errors='replace')[-2000:]}")
+        return r
+
+    def rsb(self, *args, **kw):
+        return self.run("rsb", *args, **kw)
+
+    @contextlib.contextmanager
+    def sandbox(self, source=None, up=()):
+        """A sandbox of a directory (a fresh one unless given), mounted; ended afterwards."""
+        source = source or self.fresh("src")
+        self.n += 1
+        name = f"t{self.n}"
+        mount = os.path.join(self.tmp, f"mnt{self.n}")
+        self.rsb("up", "--name", name, "-m", mount, *up, source)
+        box = Sandbox(self, name, mount, source)
+        try:
+            yield box
+        finally:
+            box.down()
+
+    def local_server(self):
+        for folder, _, files in os.walk(self.env["XDG_RUNTIME_DIR"]):
+            for f in files:
+                if f.endswith(".json") and "port" in f:
+                    with open(os.path.join(folder, f), encoding="ascii") as port_file:
+                        return json.load(port_file)
+        return None
+
+    def leftovers(self):
+        left = [f"mount {m}" for m in mounts_below(self.tmp) if "/mnt" in m]
+        state = os.path.join(self.env["XDG_STATE_HOME"], "rsb")
+        if os.path.isdir(state):
+            left += [f"state {n}" for n in os.listdir(state)]
+        left += [f"process {p} {c}" for p, c in processes_of(self.env["XDG_STATE_HOME"])
+                 if "rsb-local" not in c and "rsb-envd" not in c]
+        return left
+
+    def close(self):
+        server = self.local_server()
+        if server:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(server["pid"], signal.SIGTERM)
+        deadline = time.monotonic() + 20
+        while processes_of(self.env["XDG_STATE_HOME"]) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        left = [f"process {p} {c}" for p, c in processes_of(self.env["XDG_STATE_HOME"])]
+        left += [f"mount {m}" for m in mounts_below(self.tmp)]
+        for pid, _ in processes_of(self.env["XDG_STATE_HOME"]):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        for m in sorted(mounts_below(self.tmp), reverse=True):
+            subprocess.run(["umount", "-l", m], check=False)
+        shutil.rmtree(self.tmp, ignore_errors=True)
+        if left:
+            raise Failed("left behind: " + "; ".join(left))
+
+
+class Sandbox:
+    def __init__(self, world, name, mount, source):
+        self.world, self.name, self.mount, self.source = world, name, mount, source
+
+    def path(self, *parts):
+        return os.path.join(self.mount, *parts)
+
+    def exec(self, *argv, **kw):
+        kw.setdefault("cwd", self.mount)
+        return self.world.run("rsb-exec", *argv, **kw)
+
+    def sh(self, script, **kw):
+        return self.exec("sh", "-c", script, **kw).stdout.decode()
+
+    def read(self, name):
+        with open(self.path(name), "rb") as f:
+            return f.read()
+
+    def write(self, name, data):
+        with open(self.path(name), "wb") as f:
+            f.write(data)
+
+    def status(self):
+        return json.loads(self.world.rsb("status", "--json", self.name).stdout)
+
+    def down(self):
+        self.world.rsb("down", "--kill", "--force", self.name)
+        with contextlib.suppress(OSError):
+            os.rmdir(self.mount)
+
+
+class DelayProxy:
+    """A long path to a port of this machine that records what goes over our links."""
+
+    def __init__(self, target_port, rtt_ms=0):
+        build = os.environ["RSB_TEST_BUILD"]
+        self.process = subprocess.Popen(
+            [f"{build}/tests/tools/delay-proxy", "0", str(target_port), "--rtt-ms", str(rtt_ms)],
+            stdout=subprocess.PIPE)
+        words = self.process.stdout.readline().split()
+        self.port = int(words[1])
+        self.control = socket.create_connection(("127.0.0.1", int(words[3])))
+        self.lines = self.control.makefile("rw")
+
+    def command(self, text):
+        self.lines.write(text + "\n")
+        self.lines.flush()
+        return self.lines.readline().strip()
+
+    def record(self):
+        return {k: int(v) for k, v in (w.split("=") for w in self.command("record").split())}
+
+    def close(self):
+        self.control.close()
+        self.process.terminate()
+        self.process.wait()
+
+
+def skip_unless_usable():
+    if not os.path.exists("/dev/fuse"):
+        print("skipped: no /dev/fuse")
+        sys.exit(SKIP)
+
+
+def main(names):
+    skip_unless_usable()
+    wanted = sys.argv[1:]
+    tests = [(n, f) for n, f in names.items() if n.startswith("test_") and (not wanted or n in wanted)]
+    failed = 0
+    world = World()
+    for name, test in tests:
+        start = time.monotonic()
+        try:
+            test(world)
+            left = world.leftovers()
+            check(not left, "left behind: " + "; ".join(left))
+            print(f"ok   {name} ({time.monotonic() - start:.1f} s)", flush=True)
+        except Exception as e:  # every kind of failure is told and the next test has its turn
+            failed += 1
+            print(f"FAIL {name}: {e}", flush=True)
+            if not isinstance(e, Failed):
+                traceback.print_exc()
+    try:
+        world.close()
+    except Failed as e:
+        failed += 1
+        print(f"FAIL end: {e}", flush=True)
+    print(f"{len(tests) - min(failed, len(tests))} passed, {failed} failed")
+    sys.exit(1 if failed else 0)

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: MIT
+"""Bad input: one clear sentence, the right exit code, nothing left behind (the harness looks after each)."""
+
+import os
+import signal
+import socket
+import subprocess
+import time
+
+import harness
+from harness import check, equal
+
+
+def sentence(r, *words):
+    """stderr is one line and holds the words."""
+    text = r.stderr.decode()
+    lines = text.strip().split("\n")
+    equal(len(lines), 1, f"lines of {text!r}")
+    for w in words:
+        check(w in text, f"{w!r} is not in {text!r}")
+
+
+def test_no_sandbox(world):
+    empty = world.fresh()
+    sentence(world.run("rsb-exec", "true", cwd=empty, check_status=125), "rsb-exec: fatal: ")
+    sentence(world.run("rsb-exec", "-s", "nobody", "true", check_status=125), "nobody")
+    sentence(world.rsb("mount", "nobody", empty, check_status=125), "nobody")
+    sentence(world.rsb("status", "nobody", check_status=125), "nobody")
+    sentence(world.rsb("destroy", "nobody", check_status=125), "nobody")
+    sentence(world.run("rsb-mount", "nobody", empty, check_status=1), "nobody")
+
+
+def test_usage(world):
+    sentence(world.rsb("no-verb", check_status=2), "no-verb")
+    sentence(world.rsb("up", "--no-option", check_status=2), "rsb up --help")
+    sentence(world.rsb("up", "a", "b", check_status=2), "one directory")
+    sentence(world.run("rsb-exec", check_status=125), "no command")
+    sentence(world.run("rsb-exec", "--no-option", check_status=125), "rsb-exec: fatal: ")
+    sentence(world.rsb("up", "-o", "sandbox.no_key=1", world.fresh(), check_status=125), "no_key")
+    sentence(world.rsb("up", "--name", "a/b", world.fresh(), check_status=125), "name")
+
+
+def test_a_directory_that_is_none(world):
+    tmp = world.fresh()
+    sentence(world.rsb("up", f"{tmp}/absent", check_status=125), "absent", "No such file")
+    with open(f"{tmp}/file", "w", encoding="ascii"):
+        pass
+    sentence(world.rsb("up", f"{tmp}/file", check_status=125), "not a directory")
+    sentence(world.rsb("up", "/", check_status=125), "root directory")
+
+
+def test_mount_points(world):
+    source = world.fresh("src")
+    full = world.fresh()
+    with open(f"{full}/file", "w", encoding="ascii"):
+        pass
+    sentence(world.rsb("up", "--name", "bad1", "-m", full, source, check_status=125), full, "not empty")
+    sentence(world.rsb("up", "--name", "bad2", "-m", f"{full}/file", source, check_status=125),
+             "not a directory")
+    sentence(world.rsb("up", "--name", "bad3", "-m", f"{full}/no/such", source, check_status=125), "/no/such")
+    with world.sandbox() as box:
+        sentence(world.rsb("mount", box.name, full, check_status=125), "mounted already", box.mount)
+        sentence(world.rsb("up", "--name", "bad4", "-m", box.mount, source, check_status=125), box.mount)
+        sentence(world.rsb("up", "--name", box.name, source, check_status=125), "taken")
+        sentence(world.rsb("up", "--name", box.name, "-m", box.mount, box.source, check_status=125), "up already")
+
+
+def test_wrong_key(world):
+    with world.sandbox() as box:
+        world.rsb("umount", box.name)
+        key = f"{world.env['XDG_STATE_HOME']}/rsb/{box.name}/key"
+        with open(key, "rb") as f:
+            old = f.read()
+        with open(key, "wb") as f:
+            f.write(bytes(len(old)))
+        # The keeper may only bring a sidecar with the new key; that it was refused is in the event log.
+        world.rsb("mount", box.name, box.mount, check_status=None)
+        with open(f"{world.env['XDG_STATE_HOME']}/rsb/{box.name}/events", encoding="utf-8") as f:
+            check("key" in f.read(), "the refusal is an event")
+
+
+def test_port_taken(world):
+    source = world.fresh("src")
+    # envd's own port is always taken in a sandbox.
+    r = world.rsb("up", "--name", "taken", "-m", f"{world.tmp}/mnt-taken", "-o", "sandbox.port=49983", source,
+                  check_status=125)
+    sentence(r, "49983")
+    check(not os.path.exists(f"{world.tmp}/mnt-taken"), "the mount point is removed")
+
+
+def test_sandbox_killed_behind_our_back(world):
+    with world.sandbox() as box:
+        server = world.local_server()
+        sandbox_id = box.status()["sandbox"]
+        p = subprocess.Popen(["rsb-exec", "sleep", "300"], cwd=box.mount, env=world.env,
+                             stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        time.sleep(0.5)
+        world.run("curl", "-sf", "-X", "DELETE", "-H", "X-API-Key: any",
+                  f"http://127.0.0.1:{server['port']}/sandboxes/{sandbox_id}")
+        equal(p.wait(timeout=90), 125)
+        check(p.stderr.read().startswith(b"rsb-exec: lost: "), "what became of the command")
+        deadline = time.monotonic() + 90
+        while True:
+            try:
+                os.listdir(box.mount)
+                check(time.monotonic() < deadline, "the mount does not fail")
+            except OSError as e:
+                check(e.strerror == "Input/output error", e.strerror)
+                break
+            time.sleep(0.2)
+        sentence(box.exec("true", cwd="/", check_status=125, env={"RSB_SANDBOX": box.name}), "rsb-exec: fatal: ")
+
+
+def test_disk_full(world):
+    with world.sandbox() as box:
+        free = os.statvfs(box.mount)
+        check(free.f_bavail * free.f_frsize < 1 << 30, "this world's sandboxes have a disk of 256 MiB")
+        box.sh("dd if=/dev/zero of=fill bs=1M count=400 2>/dev/null; exit 0")
+        try:
+            with open(box.path("more"), "wb") as f:
+                f.write(b"x" * 5_000_000)
+            check(False, "a write into a full disk succeeds")
+        except OSError as e:
+            equal(e.strerror, "No space left on device")
+        os.unlink(box.path("fill"))
+        box.write("more", b"x" * 1000)
+        equal(box.sh("wc -c <more").strip(), "1000")
+    # A tree that does not fit is refused, and its sandbox does not stay.
+    source = world.fresh("src")
+    with open(f"{source}/large", "wb") as f:
+        for _ in range(400):
+            f.write(os.urandom(1 << 20))
+    sentence(world.rsb("up", "--name", "full", "-m", f"{world.tmp}/mnt-full", source, check_status=125, timeout=300),
+             "No space left")
+    os.unlink(f"{source}/large")
+
+
+def test_a_line_of_300_mb(world):
+    with world.sandbox() as box:
+        p = subprocess.Popen(["rsb-exec", "sh", "-c", "head -c 300000000 /dev/zero | tr '\\0' x"],
+                             cwd=box.mount, env=world.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        n = 0
+        while chunk := p.stdout.read(1 << 20):
+            n += len(chunk)
+        equal((n, p.wait()), (300_000_000, 0))
+
+
+def test_an_argument_that_is_too_long(world):
+    with world.sandbox() as box:
+        box.exec("true", "x" * 131071)
+        # The local exec refuses one byte more before rsb-exec starts; -c takes it from there.
+        try:
+            box.exec("true", "x" * 131072)
+            check(False, "E2BIG")
+        except OSError as e:
+            equal(e.strerror, "Argument list too long")
+
+
+def test_fifos_and_sockets_in_the_tree(world):
+    source = world.fresh("src")
+    os.mkfifo(f"{source}/fifo")
+    s = socket.socket(socket.AF_UNIX)
+    s.bind(f"{source}/sock")
+    with open(f"{source}/plain", "w", encoding="ascii") as f:
+        f.write("plain\n")
+    name = "fifos"
+    mount = f"{world.tmp}/mnt-fifos"
+    r = world.rsb("up", "--name", name, "-m", mount, source, timeout=60)
+    text = r.stderr.decode()
+    check("fifo" in text and "sock" in text, f"what was left out is named: {text!r}")
+    equal(os.listdir(mount), ["plain"])
+    world.run("rsb-exec", "mkfifo", "there", cwd=mount)
+    check(harness.os.path.exists(f"{mount}/there"), "a FIFO made there is seen")
+    # Readers of a FIFO must not hold up anything else.
+    readers = [subprocess.Popen(["timeout", "3", "cat", f"{mount}/there"], stdout=subprocess.DEVNULL)
+               for _ in range(4)]
+    start = time.monotonic()
+    with open(f"{mount}/plain", "rb") as f:
+        equal(f.read(), b"plain\n")
+    check(time.monotonic() - start < 2, "a FIFO held up a read")
+    for p in readers:
+        p.wait()
+    s.close()
+    world.rsb("down", "--kill", name)
+    os.rmdir(mount)
+
+
+def test_the_daemon_killed(world):
+    with world.sandbox() as box:
+        pid = box.status()["pid"]
+        os.kill(pid, signal.SIGKILL)
+        harness.wait_until(lambda: not harness.mounts_below(box.mount), 10, "the dead mount is cleared away")
+        sentence(box.exec("true", cwd="/", check_status=125, env={"RSB_SANDBOX": box.name}), "rsb mount")
+        world.rsb("mount", box.name, box.mount)
+        equal(box.sh("echo again"), "again\n")
+
+
+harness.main(globals())

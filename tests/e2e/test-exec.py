@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: MIT
+"""rsb-exec: as if it ran here."""
+
+import os
+import signal
+import subprocess
+import threading
+import time
+
+import harness
+from harness import check, equal
+
+
+def test_it_ran_there(world):
+    with world.sandbox() as box:
+        facts = box.sh("hostname; cat /proc/sys/kernel/random/boot_id; readlink /proc/self/ns/pid")
+        hostname, boot_id, pid_ns = facts.split()
+        check(hostname != os.uname().nodename, "the same host name")
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as f:
+            check(boot_id != f.read().strip(), "the same boot id")
+        check(pid_ns != os.readlink("/proc/self/ns/pid"), "the same pid namespace")
+
+
+def test_arguments_are_bytes(world):
+    with world.sandbox() as box:
+        words = ["a b", "", "$HOME", "*", "'", '"', "\n", b"\xff\xfe", "--", "-n", "\\"]
+        out = box.exec("printf", "%s\\0", *words).stdout
+        want = [w if isinstance(w, bytes) else w.encode() for w in words]
+        equal(out.split(b"\0")[:-1], want, "argv")
+
+
+def test_an_argument_of_131071_bytes_arrives_whole(world):
+    with world.sandbox() as box:
+        out = box.exec("sh", "-c", 'printf %s "$1" | wc -c', "sh", "x" * 131071).stdout
+        equal(int(out), 131071, "bytes")
+
+
+def test_status_and_signal(world):
+    with world.sandbox() as box:
+        for status in (0, 1, 7, 124, 125, 126, 127, 255):
+            box.exec("sh", "-c", f"exit {status}", check_status=status)
+        for sig in (signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV):
+            r = box.exec("sh", "-c", f"kill -{int(sig)} $$", check_status=None)
+            equal(r.returncode, -sig, "death by signal")
+
+
+def test_not_found_and_not_executable(world):
+    with world.sandbox() as box:
+        r = box.exec("no-such-program", check_status=127)
+        equal(r.stderr.decode(), "rsb-exec: fatal: 'no-such-program': command not found in the sandbox\n")
+        box.write("plain", b"#!/bin/sh\n")
+        r = box.exec("./plain", check_status=126)
+        check(r.stderr.startswith(b"rsb-exec: fatal: './plain': Permission denied"), r.stderr)
+        r = box.exec("-C", "nowhere", "true", check_status=125)
+        check(b"working directory" in r.stderr, r.stderr)
+
+
+def test_streams_are_separate_and_exact(world):
+    with world.sandbox() as box:
+        data = os.urandom(3_000_000)
+        box.write("data", data)
+        r = box.exec("sh", "-c", "cat data; cat data >&2")
+        equal(r.stdout, data, "stdout")
+        equal(r.stderr, data, "stderr")
+
+
+def test_stdin_and_its_end(world):
+    with world.sandbox() as box:
+        data = os.urandom(5_000_000)
+        equal(box.exec("cat", input=data).stdout, data, "stdin")
+        equal(box.exec("wc", "-c").stdout.split()[0], b"0", "an empty stdin")
+        # A command that does not read its input ends all the same.
+        box.exec("true", input=data)
+
+
+def test_a_closed_output_ends_the_command(world):
+    with world.sandbox() as box:
+        r = world.run("sh", "-c", "rsb-exec yes | head -n 1", cwd=box.mount, timeout=30)
+        equal(r.stdout, b"y\n")
+
+
+def test_the_working_directory_is_mapped(world):
+    with world.sandbox() as box:
+        os.makedirs(box.path("a/b"))
+        out = box.exec("pwd", cwd=box.path("a/b")).stdout.decode().strip()
+        equal(out, "/home/user/workspace/a/b")
+        equal(box.exec("-C", "a", "pwd").stdout.strip(), b"/home/user/workspace/a")
+        equal(box.exec("-C", "/tmp", "pwd").stdout.strip(), b"/tmp")
+        out = world.run("rsb-exec", "-s", box.name, "pwd", cwd="/").stdout.strip()
+        equal(out, b"/home/user/workspace")
+
+
+def test_the_environment_is_an_allow_list(world):
+    with world.sandbox() as box:
+        env = {"SECRET_TOKEN": "x", "TERM": "dumb", "MINE": "1 2"}
+        out = box.exec("-e", "MINE", "-e", "OWN=a=b", "env", env=env).stdout.decode().split("\n")
+        check("TERM=dumb" in out, "TERM is passed on")
+        check("MINE=1 2" in out and "OWN=a=b" in out, "what is named is passed on")
+        check(not any("SECRET_TOKEN" in line for line in out), "nothing else is")
+        check(f"HOME={world.env['HOME']}" not in out, "HOME is the sandbox's")
+
+
+def test_signals_are_forwarded(world):
+    with world.sandbox() as box:
+        script = "trap 'echo got; exit 3' TERM INT HUP; echo ready; while :; do sleep 0.05; done"
+        for sig in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            p = subprocess.Popen(["rsb-exec", "sh", "-c", script], cwd=box.mount, env=world.env,
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+            equal(p.stdout.readline(), b"ready\n")
+            p.send_signal(sig)
+            equal(p.stdout.read(), b"got\n", sig.name)
+            equal(p.wait(timeout=10), 3, sig.name)
+
+
+def test_death_of_the_client_ends_the_tree(world):
+    with world.sandbox() as box:
+        script = "(setsid sleep 300 &); echo $$; sleep 300"
+        p = subprocess.Popen(["rsb-exec", "sh", "-c", script], cwd=box.mount, env=world.env,
+                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        p.stdout.readline()
+        p.kill()
+        p.wait()
+        harness.wait_until(
+            lambda: "300" not in box.sh("cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | grep -o 'sleep 300' || :"),
+            20, "the tree lives on")
+
+
+def test_a_background_process_does_not_hold_the_call(world):
+    with world.sandbox() as box:
+        start = time.monotonic()
+        box.exec("sh", "-c", "sleep 60 & echo out")
+        check(time.monotonic() - start < 20, "the call was held")
+        box.sh("kill $(pidof sleep) || :")
+
+
+def test_fast_commands_lose_no_byte(world):
+    """8 clients at a time."""
+    total = 10_000
+    with world.sandbox() as box:
+        problems = []
+
+        def client(k):
+            for i in range(k, total, 8):
+                r = subprocess.run(["rsb-exec", "echo", f"line {i}"], cwd=box.mount, env=world.env,
+                                   stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False)
+                if (r.returncode, r.stdout, r.stderr) != (0, b"line %d\n" % i, b""):
+                    problems.append((i, r))
+
+        threads = [threading.Thread(target=client, args=(k,)) for k in range(8)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        check(not problems, f"{len(problems)} of {total} went wrong, first {problems[:1]!r:.600}")
+
+
+def test_order_holds_between_edit_and_build(world):
+    """Edit here and build there, command there and read here, without a wait."""
+    rounds = 1_000
+    with world.sandbox() as box:
+        os.mkdir(box.path("d"))
+        for i in range(rounds):
+            box.write("in", b"%d" % i * (1 + i % 50))
+            want = box.read("in")
+            got = box.exec("sh", "-c", "cat in; cp in out; rm -f d/old; mv d/new d/old 2>/dev/null; "
+                           f"echo {i} >d/new; ln -sf x{i} link").stdout
+            equal(got, want, f"round {i}: the command sees the edit")
+            equal(box.read("out"), want, f"round {i}: the edit's copy is seen here")
+            equal(box.read("d/new"), b"%d\n" % i, f"round {i}: a new file is seen here")
+            equal(os.readlink(box.path("link")), f"x{i}", f"round {i}: a new link")
+            if i:
+                equal(box.read("d/old"), b"%d\n" % (i - 1), f"round {i}: a rename is seen here")
+
+
+harness.main(globals())

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: MIT
+"""One round trip: each mutating call on the mount against a recording path of 200 ms.
+
+The names were looked up before. For each row: how many mutating messages left, and that it took at
+most 1.5 round trips for each mutating call.
+"""
+
+import ctypes
+import fcntl
+import os
+import time
+
+import harness
+from harness import check, equal
+
+RTT = 0.2
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Row:
+    """with Row(...): the calls of one row; then its messages and its time are checked."""
+
+    def __init__(self, proxy, name, calls, messages=None):
+        self.proxy, self.name, self.calls = proxy, name, calls
+        self.messages = calls if messages is None else messages
+
+    def __enter__(self):
+        # What the last row sent without waiting must not count here.
+        time.sleep(2 * RTT)
+        self.proxy.record()
+        self.start = time.monotonic()
+        return self
+
+    def __exit__(self, kind, value, trace):
+        if kind:
+            return
+        took = time.monotonic() - self.start
+        record = self.proxy.record()
+        equal(record["mutations"], self.messages, f"{self.name}: mutating messages of {record}")
+        check(took <= 1.5 * RTT * self.calls + 0.05,
+              f"{self.name}: took {took / RTT:.2f} round trips for {self.calls} calls")
+
+
+def touch(box, *names):
+    for n in names:
+        box.write(n, b"x")
+        os.stat(box.path(n))
+
+
+def known(box, *names):
+    """Names that do not exist, looked up."""
+    for n in names:
+        check(not os.path.exists(box.path(n)), f"{n} exists")
+
+
+def rows_on_names(proxy, box):
+    known(box, "d", "l", "s", "n", "x")
+    touch(box, "a", "b")
+    with Row(proxy, "mkdir", 1):
+        os.mkdir(box.path("d"))
+    with Row(proxy, "rmdir", 1):
+        os.rmdir(box.path("d"))
+    with Row(proxy, "symlink", 1):
+        os.symlink("a", box.path("s"))
+    with Row(proxy, "link", 1):
+        os.link(box.path("a"), box.path("l"))
+    with Row(proxy, "rename", 1):
+        os.rename(box.path("a"), box.path("n"))
+    with Row(proxy, "rename over", 1):
+        os.rename(box.path("n"), box.path("b"))
+    with Row(proxy, "unlink", 1):
+        os.unlink(box.path("b"))
+    with Row(proxy, "mkfifo", 1):
+        os.mkfifo(box.path("x"))
+
+
+def rows_on_attributes(proxy, box):
+    touch(box, "f")
+    path = box.path("f")
+    with Row(proxy, "chmod", 1):
+        os.chmod(path, 0o600)
+    with Row(proxy, "utimens", 1):
+        os.utime(path, ns=(1, 2))
+    with Row(proxy, "truncate", 1):
+        os.truncate(path, 10)
+    with Row(proxy, "setxattr", 1):
+        os.setxattr(path, "user.k", b"v")
+    with Row(proxy, "removexattr", 1):
+        os.removexattr(path, "user.k")
+
+
+def rows_on_files(proxy, box):
+    known(box, "n1", "n2", "n3", "t", "n4")
+    touch(box, "target", "big")
+    with Row(proxy, "create, write, close", 2):
+        with open(box.path("n1"), "wb") as f:
+            f.write(b"y" * 5000)
+    with Row(proxy, "create, write, fstat, close", 2):
+        fd = os.open(box.path("n2"), os.O_CREAT | os.O_WRONLY | os.O_EXCL)
+        os.write(fd, b"y" * 5000)
+        equal(os.fstat(fd).st_size, 5000)
+        os.close(fd)
+    # One write goes out with the fsync: three calls wait.
+    with Row(proxy, "write temporary, fsync, rename over", 3):
+        fd = os.open(box.path("t"), os.O_CREAT | os.O_WRONLY)
+        os.write(fd, b"z" * 100)
+        os.fsync(fd)
+        os.close(fd)
+        os.rename(box.path("t"), box.path("target"))
+    fd = os.open(box.path("big"), os.O_WRONLY)
+    with Row(proxy, "fsync with nothing unsent", 1, messages=0):
+        os.fsync(fd)
+    with Row(proxy, "write, fsync", 1):
+        os.write(fd, b"q" * 100)
+        os.fsync(fd)
+    with Row(proxy, "close with nothing unsent", 0):
+        os.close(fd)
+    with Row(proxy, "open, stream 8 MiB, close", 1.5, messages=-(-(8 << 20) // 61440)):
+        with open(box.path("big"), "r+b", buffering=0) as f:
+            for _ in range(8):
+                f.write(b"w" * (1 << 20))
+
+
+def rows_on_locks(proxy, box):
+    touch(box, "locked")
+    with open(box.path("locked"), "r+b") as f:
+        with Row(proxy, "flock", 1, messages=0):
+            fcntl.flock(f, fcntl.LOCK_EX)
+        with Row(proxy, "unlock", 1, messages=0):
+            fcntl.flock(f, fcntl.LOCK_UN)
+        with Row(proxy, "fcntl lock", 1, messages=0):
+            fcntl.lockf(f, fcntl.LOCK_EX)
+
+
+def test_each_mutating_call_is_one_round_trip(world):
+    with world.sandbox() as box:
+        server = world.local_server()
+        world.rsb("umount", box.name)
+        proxy = harness.DelayProxy(server["port"], int(RTT * 1000))
+        try:
+            url = f"http://127.0.0.1:{proxy.port}"
+            world.rsb("mount", "-o", f"e2b.api_url={url}", "-o", f"e2b.envd_url={url}", box.name, box.mount)
+            for rows in (rows_on_names, rows_on_attributes, rows_on_files, rows_on_locks):
+                rows(proxy, box)
+        finally:
+            world.rsb("umount", box.name)
+            proxy.close()
+
+
+harness.main(globals())
