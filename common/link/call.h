@@ -4,9 +4,10 @@
 
 /*
  * rsb_call_<op>_async(link, &req, opts, fn, arg, &call) for each op of the table, and
- * rsb_call_<op>(link, &req, timeout_ns, copy, copy_arg), which waits (not on the io or fuse thread). req of an op
- * that takes rsb_empty may be NULL. The reply's views die with the callback: the waiting form hands the reply to copy (may be NULL)
- * on the io thread and returns r.
+ * rsb_call_<op>(link, &req, timeout_ns, copy, copy_arg), which waits (not on the io or fuse
+ * thread). req of an op that takes rsb_empty may be NULL. The reply's views die with the
+ * callback: the waiting form hands the reply to copy (may be NULL) on the io thread and
+ * returns r.
  */
 
 #include "link/link.h"

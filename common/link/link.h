@@ -3,12 +3,14 @@
 #define RSB_LINK_H
 
 /*
- * The host's end of the link: one io thread that owns the connection, the session and the table of waiting
- * calls. Above it nobody needs to know that a connection broke: calls made meanwhile wait, and are answered
- * exactly once. The keeper decides when to connect, to what, and when to give up.
+ * The host's end of the link: one io thread that owns the connection, the session and the
+ * table of waiting calls. Above it nobody needs to know that a connection broke: calls made
+ * meanwhile wait, and are answered exactly once. The keeper decides when to connect, to what,
+ * and when to give up.
  *
- * Threads: functions marked {any} may be called from every thread and never wait. Callbacks run on the io thread,
- * must not wait either, and may make calls. RSB_LINK_SYNC functions wait and are for threads that may.
+ * Threads: functions marked {any} may be called from every thread and never wait. Callbacks
+ * run on the io thread, must not wait either, and may make calls. RSB_LINK_SYNC functions
+ * wait and are for threads that may.
  */
 
 #include "proto/chan.h"
@@ -43,8 +45,9 @@ struct rsb_link_facts {
 
 struct rsb_link_ops {
 	/*
-	 * State changed. reason: negative errno of what broke (0 when it became live). new_epoch: everything that the
-	 * session had over there is gone; waiting calls were ended with -ENOTCONN before this call, streams reset.
+	 * State changed. reason: negative errno of what broke (0 when it became live). new_epoch:
+	 * everything that the session had over there is gone; waiting calls were ended with -ENOTCONN
+	 * before this call, streams reset. It comes with DOWN; the next connection begins a fresh session.
 	 */
 	void (*state)(void *arg, enum rsb_link_state state, int reason, bool new_epoch);
 	/* Streams: as in proto/chan.h. */
@@ -80,9 +83,15 @@ struct rsb_link_target {
 rsb_nodiscard int rsb_link_connect(struct rsb_link *link, const struct rsb_link_target *target);
 /* {any} Drops the connection. */
 void rsb_link_disconnect(struct rsb_link *link, int reason);
-/* {any} The keeper gave up (or takes that back with r = 0): every call, waiting or new, ends with r. */
+/*
+ * {any} The keeper gave up (or takes that back with r = 0): every call, waiting or new, ends
+ * with r.
+ */
 void rsb_link_fail(struct rsb_link *link, int r);
-/* {any} Another sandbox or sidecar from now on: new id and key, new session; waiting calls end with -ENOTCONN. */
+/*
+ * {any} Another sandbox or sidecar from now on: new id and key, new session; waiting calls
+ * end with -ENOTCONN.
+ */
 rsb_nodiscard int rsb_link_reset(
 	struct rsb_link *link, const char *sandbox_id, const struct rsb_secret *key);
 enum rsb_link_state rsb_link_state(struct rsb_link *link); /* {any} */
@@ -90,13 +99,16 @@ enum rsb_link_state rsb_link_state(struct rsb_link *link); /* {any} */
 rsb_nodiscard int rsb_link_facts(struct rsb_link *link, struct rsb_link_facts *ret_facts);
 /* {any} Latest round trip in ns, 0 unknown. */
 uint64_t rsb_link_rtt(struct rsb_link *link);
+/* {any} The sentence about the last connection or attempt that ended; may be empty. */
+void rsb_link_why(struct rsb_link *link, struct rsb_diag *ret_why);
 
 /* ---- calls ---- */
 
 /*
- * r: 0 or the negative errno of the operation, of the link (-ENOTCONN: it is unknown whether it was done; -ETIMEDOUT:
- * the deadline passed, and it was cancelled over there; -EOPNOTSUPP: the peer does not know it). rep: the decoded
- * reply, borrowed with all its views until the callback returns; NULL when r < 0.
+ * r: 0 or the negative errno of the operation, of the link (-ENOTCONN: it is unknown whether
+ * it was done; -ETIMEDOUT: the deadline passed, and it was cancelled over there; -EOPNOTSUPP:
+ * the peer does not know it). rep: the decoded reply, borrowed with all its views until the
+ * callback returns; NULL when r < 0.
  */
 typedef void (*rsb_call_fn)(void *arg, int r, const void *rep);
 
@@ -108,18 +120,25 @@ struct rsb_call_opts {
 #define RSB_AFTER_ALL UINT64_MAX
 
 /*
- * {any} Encodes and queues a request (typed forms in link/call.h). opts may be NULL. On 0 fn is called exactly once, on the io
- * thread, maybe before this returns. *ret_call (may be NULL) names it for cancel; *ret_fifo (may be NULL) is its FIFO
- * number, 0 for ops that do not write. -EAGAIN: the send buffer or RSB_CALLS_MAX is full; or the errno of rsb_link_fail().
+ * {any} Encodes and queues a request (typed forms in link/call.h). opts may be NULL. On 0 fn
+ * is called exactly once, on the io thread, maybe before this returns. *ret_call (may be
+ * NULL) names it for cancel; *ret_fifo (may be NULL) is its FIFO number, 0 for ops that do
+ * not write. -EAGAIN: the send buffer or RSB_CALLS_MAX is full; or the errno of
+ * rsb_link_fail().
  */
 rsb_nodiscard int rsb_link_call(struct rsb_link *link, uint32_t op, const void *req,
 	const struct rsb_call_opts *opts, rsb_call_fn fn, void *arg, uint64_t *ret_call,
 	uint64_t *ret_fifo);
-/* {any} Asks the far side to give it up; the callback still comes, with -EINTR or the result. */
+/*
+ * {any} Asks the far side to give it up; the callback still comes, with -EINTR or the result.
+ */
 void rsb_link_cancel(struct rsb_link *link, uint64_t call);
 /* {any} Number of the last mutation that was queued. */
 uint64_t rsb_link_fifo(struct rsb_link *link);
-/* {any} Numbers that never repeat in the life of the link object: node ids, fhs, procs. n >= 1; returns the first. Starts at 2: 1 is the root. */
+/*
+ * {any} Numbers that never repeat in the life of the link object: node ids, fhs, procs. n >=
+ * 1; returns the first. Starts at 2: 1 is the root.
+ */
 uint64_t rsb_link_new_ids(struct rsb_link *link, uint64_t n);
 
 /* ---- streams {any} ---- */

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: MIT */
+#include "link/core.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "link/talk.h"
+#include "proto/codec.h"
+#include "proto/version.h"
+
+#define RSB_LOG_MODULE "link"
+#include "util/log.h"
+
+#define WRITABLE_MAX 32
+
+static void
+finish_stop(struct rsb_link *link)
+{
+	rsb_talk_end_calls(link, -ECANCELED);
+	rsb_loop_stop(link->loop);
+}
+
+static void
+on_connected(void *arg, struct rsb_attempt *attempt)
+{
+	struct rsb_link *link = arg;
+	struct rsb_wire_config config = {
+		.loop = link->loop,
+		.key = &link->key,
+		.headers = rsb_attempt_headers(attempt),
+		.deadline_ns = rsb_attempt_deadline(attempt),
+		.ops = &rsb_talk_wire_ops,
+		.arg = link,
+	};
+	int r;
+
+	r = rsb_attempt_result(attempt, &config.connect);
+	if (r < 0)
+		rsb_talk_set_why(link, rsb_attempt_text(attempt));
+	else if (link->stopping)
+		rsb_connect_free(config.connect);
+	else
+		r = rsb_wire_new(&config, &link->wire);
+	rsb_attempt_free(rsb_steal(&link->attempt));
+	if (link->stopping)
+		finish_stop(link);
+	else if (r < 0)
+		rsb_talk_set_state(link, RSB_LINK_DOWN, r, false);
+}
+
+static void
+start_attempt(struct rsb_link *link, struct rsb_attempt *attempt)
+{
+	int r;
+
+	link->attempt = attempt;
+	if (link->ops->state)
+		link->ops->state(link->arg, RSB_LINK_CONNECTING, 0, false);
+	r = rsb_attempt_start(attempt, link->loop, on_connected, link);
+	if (r == 0)
+		return;
+	rsb_attempt_free(rsb_steal(&link->attempt));
+	rsb_talk_set_state(link, RSB_LINK_DOWN, r, false);
+}
+
+static void
+drop(struct rsb_link *link, int reason)
+{
+	if (link->attempt)
+		rsb_attempt_abort(link->attempt);
+	else if (link->wire)
+		rsb_talk_lost(link, reason);
+}
+
+static void
+apply_fail(struct rsb_link *link)
+{
+	enum rsb_link_state state;
+	int r;
+
+	rsb_mutex_lock(&link->lock);
+	r = link->fail_r;
+	state = r < 0 ? RSB_LINK_FAILED : link->state;
+	rsb_mutex_unlock(&link->lock);
+	if (r < 0)
+		rsb_talk_end_calls(link, r);
+	if (link->ops->state)
+		link->ops->state(link->arg, state, r, false);
+}
+
+static void
+stop(struct rsb_link *link)
+{
+	link->stopping = true;
+	if (link->wire) {
+		rsb_wire_bye(link->wire);
+		rsb_talk_lost(link, -ECANCELED);
+	}
+	if (link->attempt)
+		rsb_attempt_abort(link->attempt);
+	else
+		finish_stop(link);
+}
+
+static void
+on_wake(struct rsb_task *task)
+{
+	struct rsb_link *link = rsb_container_of(task, struct rsb_link, wake);
+	struct rsb_link_orders orders;
+
+	rsb_mutex_lock(&link->lock);
+	orders = link->orders;
+	link->orders = (struct rsb_link_orders){ 0 };
+	rsb_mutex_unlock(&link->lock);
+	if (orders.stop) {
+		rsb_attempt_free(orders.attempt);
+		rsb_secret_done(&orders.new_key);
+		stop(link);
+		return;
+	}
+	if (orders.aborted)
+		rsb_talk_set_state(link, RSB_LINK_DOWN, -ECANCELED, false);
+	if (orders.reset) {
+		drop(link, -ENOTCONN);
+		link->key = orders.new_key;
+		rsb_secret_done(&orders.new_key);
+		memcpy(link->sandbox_id, orders.new_id, sizeof(link->sandbox_id));
+		rsb_talk_lose_session(link);
+	}
+	if (orders.drop)
+		drop(link, orders.drop_reason);
+	if (orders.fail)
+		apply_fail(link);
+	if (orders.attempt)
+		start_attempt(link, orders.attempt);
+	rsb_core_pump(link);
+}
+
+/* What others left goes into the session; who waits for room is told. */
+static int
+drain(struct rsb_link *link)
+{
+	uint64_t writable[WRITABLE_MAX];
+	struct rsb_list items, done;
+	size_t n, i;
+	int r;
+
+	rsb_list_init(&items);
+	rsb_list_init(&done);
+	do {
+		rsb_mutex_lock(&link->lock);
+		rsb_outbox_take(&link->outbox, &items);
+		rsb_mutex_unlock(&link->lock);
+		r = rsb_outbox_apply(link->session, &items, &done);
+		rsb_mutex_lock(&link->lock);
+		rsb_outbox_settle(&link->outbox, &items, &done);
+		n = rsb_outbox_refresh(&link->outbox, link->session, writable, WRITABLE_MAX);
+		rsb_mutex_unlock(&link->lock);
+		for (i = 0; i < n && link->ops->chan_writable; i++)
+			link->ops->chan_writable(link->arg, writable[i]);
+	} while (n > 0 && r == 0);
+	return r;
+}
+
+static void
+arm(struct rsb_link *link)
+{
+	uint64_t session_ns = rsb_session_deadline(link->session);
+	uint64_t call_ns;
+
+	rsb_mutex_lock(&link->lock);
+	call_ns = rsb_pending_deadline(&link->pending);
+	link->rtt_ns = rsb_session_rtt(link->session);
+	rsb_mutex_unlock(&link->lock);
+	if (session_ns == 0 || (call_ns != 0 && call_ns < session_ns))
+		session_ns = call_ns;
+	rsb_timer_set(link->timer, session_ns);
+}
+
+void
+rsb_core_pump(struct rsb_link *link)
+{
+	int r;
+
+	if (link->stopping)
+		return;
+	r = drain(link);
+	if (r < 0) {
+		rsb_dbg_r(r, "session ended");
+		if (link->wire) {
+			link->poisoned = true;
+			rsb_talk_lost(link, r);
+		} else {
+			rsb_talk_lose_session(link);
+		}
+	}
+	if (link->wire && rsb_wire_is_open(link->wire)) {
+		r = rsb_wire_flush(link->wire);
+		if (r < 0)
+			rsb_talk_lost(link, r);
+	}
+	rsb_talk_count(link);
+	arm(link);
+}
+
+/* Asks the far side to give up what nobody waits for any more. */
+static void
+cancel_late(struct rsb_link *link, uint64_t id)
+{
+	const struct rsb_cancel_req req = { .call = id };
+	int r;
+
+	rsb_buf_clear(&link->scratch);
+	rsb_mutex_lock(&link->lock);
+	/* a number of its own, so that its reply finds nobody */
+	r = rsb_codec_request(
+		RSB_OP_cancel, link->next_call++, 0, &req, RSB_PROTO_VERSION, &link->scratch);
+	if (r == 0)
+		r = rsb_outbox_message(&link->outbox, RSB_CLASS_READ, rsb_buf_view(&link->scratch));
+	rsb_mutex_unlock(&link->lock);
+	if (r < 0)
+		rsb_dbg_r(r, "late call is not cancelled");
+}
+
+static void
+on_timer(void *arg)
+{
+	struct rsb_link *link = arg;
+	struct rsb_pending_call *call;
+	uint64_t now_ns = rsb_loop_now(link->loop);
+	int r;
+
+	for (;;) {
+		rsb_mutex_lock(&link->lock);
+		call = rsb_pending_take_late(&link->pending, now_ns);
+		rsb_mutex_unlock(&link->lock);
+		if (!call)
+			break;
+		cancel_late(link, call->id);
+		call->fn(call->arg, -ETIMEDOUT, NULL);
+		free(call);
+	}
+	if (rsb_session_attached(link->session)) {
+		r = rsb_session_tick(link->session, now_ns);
+		if (r < 0) {
+			rsb_talk_set_why(link, "no sign of life from the sandbox");
+			rsb_talk_lost(link, r);
+		}
+	}
+	rsb_core_pump(link);
+}
+
+/* ---- life ---- */
+
+static size_t
+reply_size(void)
+{
+	size_t size = 1;
+	size_t i;
+
+	for (i = 0; i <= RSB_OP_NUMBER_MAX; i++)
+		if (rsb_ops[i].name)
+			size = rsb_max(size, (size_t)rsb_ops[i].rep->size);
+	return size;
+}
+
+int
+rsb_core_init(struct rsb_link *link)
+{
+	int r;
+
+	link->wake.fn = on_wake;
+	rsb_buf_init(&link->scratch, RSB_MESSAGE_MAX);
+	link->reply = malloc(reply_size());
+	if (!link->reply)
+		return -ENOMEM;
+	r = rsb_random(link->client_id, sizeof(link->client_id));
+	if (r < 0)
+		return r;
+	r = rsb_random(link->session_id, sizeof(link->session_id));
+	if (r < 0)
+		return r;
+	r = rsb_talk_new_session(link, &link->session);
+	if (r < 0)
+		return r;
+	r = rsb_loop_new(rsb_clock_monotonic(), &link->loop);
+	if (r < 0)
+		return r;
+	return rsb_timer_new(link->loop, on_timer, link, &link->timer);
+}
+
+void
+rsb_core_done(struct rsb_link *link)
+{
+	rsb_wire_free(link->wire);
+	rsb_zip_free(link->zip);
+	rsb_timer_del(link->timer);
+	rsb_loop_free(link->loop);
+	rsb_session_free(link->session);
+	rsb_buf_done(&link->scratch);
+	free(link->reply);
+	rsb_secret_done(&link->key);
+}
+
+void *
+rsb_core_run(void *arg)
+{
+	struct rsb_link *link = arg;
+	int r;
+
+	r = rsb_loop_run(link->loop);
+	if (r < 0)
+		rsb_dbg_r(r, "io thread ended");
+	return NULL;
+}

@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: MIT */
+#include "link/link.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "link/core.h"
+#include "proto/codec.h"
+#include "proto/version.h"
+
+#define FIRST_ID 2 /* 1 is the root */
+
+static void
+link_destroy(struct rsb_link *link)
+{
+	rsb_core_done(link);
+	rsb_pending_done(&link->pending);
+	rsb_outbox_done(&link->outbox);
+	rsb_attempt_free(link->orders.attempt);
+	rsb_secret_done(&link->orders.new_key);
+	rsb_mutex_done(&link->lock);
+	free(link);
+}
+RSB_DEFINE_CLEANUP(struct rsb_link *, link_destroy)
+
+int
+rsb_link_new(const struct rsb_link_config *config, struct rsb_link **ret_link)
+{
+	RSB_CLEANUP(link_destroyp) struct rsb_link *link = rsb_new(struct rsb_link);
+	int r;
+
+	if (!link)
+		return -ENOMEM;
+	link->ops = config->ops;
+	link->arg = config->arg;
+	link->ping_ns = config->ping_ns;
+	link->key = config->key;
+	memcpy(link->sandbox_id, config->sandbox_id, sizeof(link->sandbox_id));
+	link->sandbox_id[sizeof(link->sandbox_id) - 1] = '\0';
+	link->next_id = FIRST_ID;
+	link->next_call = 1;
+	rsb_mutex_init(&link->lock);
+	rsb_pending_init(&link->pending, RSB_CALLS_MAX);
+	rsb_outbox_init(&link->outbox, RSB_HOST_SEND_MAX);
+	r = rsb_core_init(link);
+	if (r < 0)
+		return r;
+	r = rsb_thread_start("rsb-io", rsb_core_run, link, &link->thread);
+	if (r < 0)
+		return r;
+	*ret_link = rsb_steal(&link);
+	return 0;
+}
+
+static void
+wake(struct rsb_link *link)
+{
+	rsb_loop_post(link->loop, &link->wake);
+}
+
+void
+rsb_link_free(struct rsb_link *link)
+{
+	if (!link)
+		return;
+	rsb_mutex_lock(&link->lock);
+	link->stopped = true;
+	link->orders.stop = true;
+	rsb_mutex_unlock(&link->lock);
+	wake(link);
+	(void)pthread_join(link->thread, NULL); /* it ends by that order alone */
+	link_destroy(link);
+}
+
+int
+rsb_link_connect(struct rsb_link *link, const struct rsb_link_target *target)
+{
+	RSB_CLEANUP(rsb_attempt_freep) struct rsb_attempt *attempt = NULL;
+	int r;
+
+	r = rsb_attempt_new(target, &attempt);
+	if (r < 0)
+		return r;
+	rsb_mutex_lock(&link->lock);
+	if (link->stopped)
+		r = -ECANCELED;
+	else if (link->state != RSB_LINK_DOWN)
+		r = -EALREADY;
+	if (r == 0) {
+		link->state = RSB_LINK_CONNECTING;
+		link->orders.attempt = rsb_steal(&attempt);
+	}
+	rsb_mutex_unlock(&link->lock);
+	if (r == 0)
+		wake(link);
+	return r;
+}
+
+/* An order to connect that is older than one to drop the connection must not outlive it. */
+static struct rsb_attempt *
+take_back_locked(struct rsb_link *link)
+{
+	if (link->orders.attempt)
+		link->orders.aborted = true;
+	return rsb_steal(&link->orders.attempt);
+}
+
+void
+rsb_link_disconnect(struct rsb_link *link, int reason)
+{
+	struct rsb_attempt *attempt;
+
+	rsb_mutex_lock(&link->lock);
+	attempt = take_back_locked(link);
+	link->orders.drop = true;
+	link->orders.drop_reason = reason;
+	rsb_mutex_unlock(&link->lock);
+	rsb_attempt_free(attempt);
+	wake(link);
+}
+
+void
+rsb_link_fail(struct rsb_link *link, int r)
+{
+	bool changed;
+
+	rsb_mutex_lock(&link->lock);
+	changed = link->fail_r != r;
+	link->fail_r = r;
+	if (changed)
+		link->orders.fail = true;
+	rsb_mutex_unlock(&link->lock);
+	if (changed)
+		wake(link);
+}
+
+int
+rsb_link_reset(struct rsb_link *link, const char *sandbox_id, const struct rsb_secret *key)
+{
+	struct rsb_attempt *attempt;
+
+	if (strlen(sandbox_id) >= sizeof(link->orders.new_id))
+		return -EINVAL;
+	rsb_mutex_lock(&link->lock);
+	attempt = take_back_locked(link);
+	link->orders.reset = true;
+	link->orders.new_key = *key;
+	strcpy(link->orders.new_id, sandbox_id);
+	rsb_mutex_unlock(&link->lock);
+	rsb_attempt_free(attempt);
+	wake(link);
+	return 0;
+}
+
+enum rsb_link_state
+rsb_link_state(struct rsb_link *link)
+{
+	enum rsb_link_state state;
+
+	rsb_mutex_lock(&link->lock);
+	state = link->fail_r < 0 ? RSB_LINK_FAILED : link->state;
+	rsb_mutex_unlock(&link->lock);
+	return state;
+}
+
+int
+rsb_link_facts(struct rsb_link *link, struct rsb_link_facts *ret_facts)
+{
+	int r = -ENOTCONN;
+
+	rsb_mutex_lock(&link->lock);
+	if (link->has_facts) {
+		*ret_facts = link->facts;
+		r = 0;
+	}
+	rsb_mutex_unlock(&link->lock);
+	return r;
+}
+
+uint64_t
+rsb_link_rtt(struct rsb_link *link)
+{
+	uint64_t rtt_ns;
+
+	rsb_mutex_lock(&link->lock);
+	rtt_ns = link->rtt_ns;
+	rsb_mutex_unlock(&link->lock);
+	return rtt_ns;
+}
+
+void
+rsb_link_why(struct rsb_link *link, struct rsb_diag *ret_why)
+{
+	rsb_mutex_lock(&link->lock);
+	*ret_why = link->why;
+	rsb_mutex_unlock(&link->lock);
+}
+
+void
+rsb_link_stats(struct rsb_link *link, struct rsb_link_stats *ret_stats)
+{
+	rsb_mutex_lock(&link->lock);
+	*ret_stats = link->stats;
+	rsb_mutex_unlock(&link->lock);
+}
+
+/* ---- calls ---- */
+
+static int
+refused(const struct rsb_link *link)
+{
+	return link->stopped ? -ECANCELED : link->fail_r;
+}
+
+/*
+ * What the message needs of the link's state. The number of a session that ended meanwhile is
+ * not used: see add_call().
+ */
+struct ticket {
+	uint64_t id;
+	uint64_t after;
+	uint64_t generation;
+};
+
+static int
+take_ticket(struct rsb_link *link, const struct rsb_call_opts *opts, struct ticket *ret_ticket)
+{
+	uint64_t after = opts ? opts->after : 0;
+	int r;
+
+	rsb_mutex_lock(&link->lock);
+	r = refused(link);
+	if (r == 0) {
+		ret_ticket->id = link->next_call++;
+		/* a number of an earlier session would be waited for without end */
+		ret_ticket->after = rsb_min(after, link->fifo);
+		ret_ticket->generation = link->generation;
+	}
+	rsb_mutex_unlock(&link->lock);
+	return r;
+}
+
+/* -ESTALE: the session changed; take a new ticket. On 0 call is the table's. */
+static int
+add_call(struct rsb_link *link, const struct ticket *ticket, struct rsb_pending_call *call,
+	struct rsb_bytes msg, uint64_t *ret_fifo)
+{
+	bool writes = rsb_ops[call->op].flags & RSB_OP_WRITES;
+	int r;
+
+	rsb_mutex_lock(&link->lock);
+	r = refused(link);
+	if (r == 0 && link->generation != ticket->generation)
+		r = -ESTALE;
+	if (r == 0)
+		r = rsb_pending_add(&link->pending, call);
+	if (r == 0) {
+		r = rsb_outbox_message(
+			&link->outbox, writes ? RSB_CLASS_FIFO : RSB_CLASS_READ, msg);
+		if (r < 0)
+			(void)rsb_pending_take(&link->pending, call->id); /* just added */
+	}
+	if (r == 0) {
+		if (writes)
+			link->fifo++;
+		link->stats.calls++;
+		if (ret_fifo)
+			*ret_fifo = writes ? link->fifo : 0;
+	}
+	rsb_mutex_unlock(&link->lock);
+	return r;
+}
+
+static int
+try_call(struct rsb_link *link, const void *req, const struct rsb_call_opts *opts,
+	struct rsb_pending_call *call, uint64_t *ret_fifo)
+{
+	RSB_CLEANUP(rsb_buf_done) struct rsb_buf msg = { .max = RSB_MESSAGE_MAX };
+	struct ticket ticket = { 0 };
+	int r;
+
+	r = take_ticket(link, opts, &ticket);
+	if (r < 0)
+		return r;
+	call->id = ticket.id;
+	if (opts && opts->timeout_ns)
+		call->deadline_ns = rsb_now_ns() + opts->timeout_ns;
+	r = rsb_codec_request(call->op, ticket.id, ticket.after, req, RSB_PROTO_VERSION, &msg);
+	if (r < 0)
+		return r;
+	return add_call(link, &ticket, call, rsb_buf_view(&msg), ret_fifo);
+}
+
+int
+rsb_link_call(struct rsb_link *link, uint32_t op, const void *req, const struct rsb_call_opts *opts,
+	rsb_call_fn fn, void *arg, uint64_t *ret_call, uint64_t *ret_fifo)
+{
+	rsb_autofree struct rsb_pending_call *call = NULL;
+	uint64_t id;
+	int r;
+
+	assert(op <= RSB_OP_NUMBER_MAX && rsb_ops[op].name);
+	if (rsb_ops[op].flags & RSB_OP_LOCAL)
+		return -EOPNOTSUPP;
+	call = rsb_new(struct rsb_pending_call);
+	if (!call)
+		return -ENOMEM;
+	call->op = op;
+	call->fn = fn;
+	call->arg = arg;
+	do
+		r = try_call(link, req, opts, call, ret_fifo);
+	while (r == -ESTALE);
+	if (r < 0)
+		return r;
+	/* it may have been answered and freed already */
+	id = rsb_steal(&call)->id;
+	if (ret_call)
+		*ret_call = id;
+	wake(link);
+	return 0;
+}
+
+void
+rsb_link_cancel(struct rsb_link *link, uint64_t call)
+{
+	const struct rsb_cancel_req req = { .call = call };
+	RSB_CLEANUP(rsb_buf_done) struct rsb_buf msg = { .max = RSB_MESSAGE_MAX };
+	uint64_t id;
+	int r;
+
+	rsb_mutex_lock(&link->lock);
+	/* a number of its own, so that its reply finds nobody */
+	id = link->next_call++;
+	rsb_mutex_unlock(&link->lock);
+	r = rsb_codec_request(RSB_OP_cancel, id, 0, &req, RSB_PROTO_VERSION, &msg);
+	if (r < 0)
+		return;
+	rsb_mutex_lock(&link->lock);
+	if (rsb_pending_has(&link->pending, call))
+		r = rsb_outbox_message(&link->outbox, RSB_CLASS_READ, rsb_buf_view(&msg));
+	rsb_mutex_unlock(&link->lock);
+	/* without room it stays a call like any other: its result comes */
+	if (r == 0)
+		wake(link);
+}
+
+uint64_t
+rsb_link_fifo(struct rsb_link *link)
+{
+	uint64_t fifo;
+
+	rsb_mutex_lock(&link->lock);
+	fifo = link->fifo;
+	rsb_mutex_unlock(&link->lock);
+	return fifo;
+}
+
+uint64_t
+rsb_link_new_ids(struct rsb_link *link, uint64_t n)
+{
+	uint64_t first;
+
+	rsb_mutex_lock(&link->lock);
+	first = link->next_id;
+	link->next_id += n;
+	rsb_mutex_unlock(&link->lock);
+	return first;
+}
+
+/* ---- streams ---- */
+
+static int
+chan_open(struct rsb_link *link, uint64_t chan, bool sender, size_t limit)
+{
+	int r;
+
+	rsb_mutex_lock(&link->lock);
+	r = refused(link);
+	if (r == 0)
+		r = rsb_outbox_open(&link->outbox, chan, sender, limit);
+	rsb_mutex_unlock(&link->lock);
+	if (r == 0)
+		wake(link);
+	return r;
+}
+
+int
+rsb_link_chan_open_sender(struct rsb_link *link, uint64_t chan, size_t buffer_max)
+{
+	return chan_open(link, chan, true, buffer_max);
+}
+
+int
+rsb_link_chan_open_receiver(struct rsb_link *link, uint64_t chan, size_t window_max)
+{
+	return chan_open(link, chan, false, window_max);
+}
+
+int
+rsb_link_chan_write(struct rsb_link *link, uint64_t chan, struct rsb_bytes data)
+{
+	int r;
+
+	rsb_mutex_lock(&link->lock);
+	r = rsb_outbox_write(&link->outbox, chan, data);
+	rsb_mutex_unlock(&link->lock);
+	/* also after 0 bytes: the io thread looks for room then */
+	if (r >= 0)
+		wake(link);
+	return r;
+}
+
+int
+rsb_link_chan_finish(struct rsb_link *link, uint64_t chan)
+{
+	int r;
+
+	rsb_mutex_lock(&link->lock);
+	r = rsb_outbox_finish(&link->outbox, chan);
+	rsb_mutex_unlock(&link->lock);
+	if (r == 0)
+		wake(link);
+	return r;
+}
+
+void
+rsb_link_chan_consume(struct rsb_link *link, uint64_t chan, size_t size)
+{
+	rsb_mutex_lock(&link->lock);
+	rsb_outbox_consume(&link->outbox, chan, size);
+	rsb_mutex_unlock(&link->lock);
+	wake(link);
+}
+
+static void
+chan_close(struct rsb_link *link, uint64_t chan, int r)
+{
+	rsb_mutex_lock(&link->lock);
+	rsb_outbox_close(&link->outbox, chan, r);
+	rsb_mutex_unlock(&link->lock);
+	wake(link);
+}
+
+void
+rsb_link_chan_reset(struct rsb_link *link, uint64_t chan, int r)
+{
+	chan_close(link, chan, r);
+}
+
+void
+rsb_link_chan_close(struct rsb_link *link, uint64_t chan)
+{
+	chan_close(link, chan, 0);
+}

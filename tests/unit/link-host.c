@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/unit/link-host.h"
+
+#include "proto/auth.h"
+#include "util/macro.h"
+
+uint8_t
+echo_byte(uint64_t i)
+{
+	return (uint8_t)(i * 2654435761u >> 11);
+}
+
+static void
+on_state(void *arg, enum rsb_link_state state, int reason, bool new_epoch)
+{
+	struct host *host = arg;
+
+	rsb_mutex_lock(&host->lock);
+	host->state = state;
+	host->reason = reason;
+	host->n_epoch += new_epoch;
+	rsb_cond_broadcast(&host->cond);
+	rsb_mutex_unlock(&host->lock);
+}
+
+static void
+on_data(void *arg, uint64_t chan, struct rsb_bytes data, bool fin)
+{
+	struct host *host = arg;
+	size_t i;
+
+	rsb_mutex_lock(&host->lock);
+	for (i = 0; i < data.size; i++)
+		host->damaged |= data.data[i] != echo_byte(host->received + i);
+	host->received += data.size;
+	host->fin |= fin;
+	rsb_cond_broadcast(&host->cond);
+	rsb_mutex_unlock(&host->lock);
+	rsb_link_chan_consume(host->link, chan, data.size);
+}
+
+static void
+on_writable(void *arg, rsb_unused uint64_t chan)
+{
+	struct host *host = arg;
+
+	rsb_mutex_lock(&host->lock);
+	host->writable = true;
+	rsb_cond_broadcast(&host->cond);
+	rsb_mutex_unlock(&host->lock);
+}
+
+static void
+on_reset(void *arg, rsb_unused uint64_t chan, int r)
+{
+	struct host *host = arg;
+
+	rsb_mutex_lock(&host->lock);
+	host->reset = r;
+	rsb_cond_broadcast(&host->cond);
+	rsb_mutex_unlock(&host->lock);
+}
+
+static const struct rsb_link_ops link_ops = {
+	.state = on_state,
+	.chan_data = on_data,
+	.chan_writable = on_writable,
+	.chan_reset = on_reset,
+};
+
+void
+host_init(struct host *host, uint64_t ping_ns)
+{
+	struct rsb_link_config config = {
+		.sandbox_id = "isandbox",
+		.ping_ns = ping_ns,
+		.ops = &link_ops,
+		.arg = host,
+	};
+
+	*host = (struct host){ 0 };
+	rsb_mutex_init(&host->lock);
+	rsb_cond_init(&host->cond);
+	ck_assert_int_eq(rsb_secret_generate(&host->key, RSB_AUTH_KEY_SIZE), 0);
+	host->fake = fake_sidecar_new(&host->key);
+	config.key = host->key;
+	ck_assert_int_eq(rsb_link_new(&config, &host->link), 0);
+}
+
+void
+host_done(struct host *host)
+{
+	rsb_link_free(host->link);
+	fake_sidecar_free(host->fake);
+	rsb_cond_done(&host->cond);
+	rsb_mutex_done(&host->lock);
+}
+
+void
+dial(struct host *host)
+{
+	const struct rsb_link_target target = { .fd = fake_sidecar_connect(host->fake) };
+
+	rsb_mutex_lock(&host->lock);
+	host->state = RSB_LINK_CONNECTING;
+	rsb_mutex_unlock(&host->lock);
+	ck_assert_int_eq(rsb_link_connect(host->link, &target), 0);
+}
+
+void
+dial_and_wait(struct host *host)
+{
+	dial(host);
+	WAIT_UNTIL(host, host->state == RSB_LINK_LIVE);
+}
