@@ -13,8 +13,12 @@ SPDX = "/* SPDX-License-Identifier: MIT */"
 
 # In pieces, as this file obeys them too.
 MARKS = re.compile(r"\b(" + "|".join(("TO" "DO", "FIX" "ME", "X" "XX", "HA" "CK")) + r")\b")
-PLACES = re.compile(r"(?<![\w.~}-])/(?:wo" r"rk|fa" r"rm)/\w+")
+PLACES = re.compile(r"(?<![\w.~}-])/(?:wo" r"rk/(?:main|shared|wt)|fa" r"rm/\w+)\b")
 OWNED = re.compile(r"\bRSB_CLEANUP\(|\brsb_auto[a-z]+\b")
+# An object, not a function, that is neither constant nor one a thread.
+MUTABLE = re.compile(r"^[ \t]*static (?!const\b|inline\b|_Thread_local\b|__thread\b)"
+                     r"(?!.*\bconst \w+(?:\[|\s*=|;))[^()]*(?:=|;|\{)", re.M)
+MAY_CHANGE = {"common/util/log.c", "common/util/log.h"}  # the sink; the rate limit of a place
 GOTO = re.compile(r"\bgoto\b")
 TABLES = {".def"}  # formatted by hand, as long as the table is
 
@@ -58,6 +62,14 @@ def check_code(name, text):
             yield f"{name}:{start}: goto beside a cleanup variable"
 
 
+def check_statics(name, text):
+    if name.startswith("tests/") or name in MAY_CHANGE:
+        return
+    for match in MUTABLE.finditer(text):
+        line = text.count("\n", 0, match.start()) + 1
+        yield f"{name}:{line}: something static that changes"
+
+
 def check_guard(name, text, seen):
     stem = re.sub(r"\W", "_", pathlib.PurePath(name).stem).upper()
     match = re.match(r"/\*.*?\*/\n#ifndef (\w+)\n#define (\w+)\n", text)
@@ -79,7 +91,9 @@ def check_c(name, text, lines, guards):
         return
     if len(lines) > FILE_LINES:
         yield f"{name}: {len(lines)} lines, over {FILE_LINES}: find the second noun"
-    yield from check_code(name, lint.code_only(text))
+    code = lint.code_only(text)
+    yield from check_code(name, code)
+    yield from check_statics(name, code)
     if name.endswith(".h"):
         yield from check_guard(name, text, guards)
 

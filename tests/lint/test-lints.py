@@ -15,7 +15,7 @@ HEADER = SPDX + "#ifndef RSB_X_H\n#define RSB_X_H\n\nint rsb_x(void);\n\n#endif\
 SOURCE = SPDX + '#include "util/x.h"\n\nint\nrsb_x(void)\n{\n\treturn 0;\n}\n'
 # Both are spelled in pieces, since the style lint reads this file too.
 MARK = "TO" "DO"
-PLACE = "/wo" "rk/x"
+PLACE = "/wo" "rk/main"
 
 
 def body(lines):
@@ -56,6 +56,10 @@ BAD = [
     ("style", "no licence in a table", "fuse/y.def", "int x;\n", "the first line is"),
     ("style", "long file", "fuse/y.c", SPDX + "int x;\n" * 500, "501 lines"),
     ("style", "long function", "fuse/y.c", body("\tf();\n" * 61), "a function of 61 lines"),
+    ("style", "global", "fuse/y.c", SPDX + "static int x;\n", ":2: something static"),
+    ("style", "global 2", "fuse/y.c", SPDX + "static struct {\n\tint x;\n} y;\n",
+     ":2: something static"),
+    ("style", "static in a function", "fuse/y.c", body("\tstatic int n = 1;\n"), ":5: something"),
     ("style", "other comment", "fuse/y.c", SPDX + "int x; // y\n", ":2: comments are"),
     ("style", "mark", "fuse/y.c", SPDX + f"/* {MARK}: y */\n", f":2: {MARK}"),
     ("style", "mark elsewhere", "README.md", f"x {MARK} y\n", f"README.md:1: {MARK}"),
@@ -91,12 +95,15 @@ GOOD = {
                  "/* see http://example.org */\n"
                  'const char *const url = "http://example.org/*/x";\n',
     "fuse/long.c": body("\tf();\n" * 60) + body("\tgoto out;\nout:\n\tf();\n").replace(SPDX, "\n"),
+    "fuse/still.c": SPDX + "static const int x[] = { 1 };\n"
+                    "static const char *const y[] = { z };\nstatic int f(int a);\n"
+                    'static const char text[] = "' + "x" * 100 + '";\n',
     "fuse/wide.def": SPDX + "ROW(x" + ", x" * 100 + ")\n" * 600,
     "sidecar/local/y.c": including("<microhttpd.h>") + '\n#include "util/json.h"\n',
     "tests/unit/test-x.c": including("<jansson.h>") + '\n#include "local.h"\n#include "util/x.h"\n',
     "tests/unit/local.h": HEADER.replace("_X_", "_LOCAL_"),
     "packaging/run": '#!/bin/sh\nrm "$1"\n',
-    "README.md": "See /home/user/workspace, \"/wo" "rk\" and x" + PLACE + ".\n",
+    "README.md": "See /home/user/workspace, \"/wo" "rk/x\" and x" + PLACE + ".\n",
     "man/x.1": ".Dd January 1, 2026\n.Dt X 1\n.Os\n.Sh NAME\n.Nm x\n.Nd y\n"
                ".Sh DESCRIPTION\nText.\n",
     # What others may include in the bad samples.
