@@ -97,7 +97,7 @@ GOOD = {
     "fuse/long.c": body("\tf();\n" * 60) + body("\tgoto out;\nout:\n\tf();\n").replace(SPDX, "\n"),
     "fuse/still.c": SPDX + "static const int x[] = { 1 };\n"
                     "static const char *const y[] = { z };\nstatic int f(int a);\n"
-                    'static const char text[] = "' + "x" * 100 + '";\n',
+                    'static const char text[] =\n\t"' + "x" * 100 + '";\n',
     "fuse/wide.def": SPDX + "ROW(x" + ", x" * 100 + ")\n" * 600,
     "sidecar/local/y.c": including("<microhttpd.h>") + '\n#include "util/json.h"\n',
     "tests/unit/test-x.c": including("<jansson.h>") + '\n#include "local.h"\n#include "util/x.h"\n',
