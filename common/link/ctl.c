@@ -96,7 +96,10 @@ enqueue(struct rsb_ctl *ctl, struct rsb_bytes data)
 	return first ? want_out(ctl) : 0;
 }
 
-/* A broken socket is found and reported by the loop, never by the sender: that may be anybody's callback. */
+/*
+ * A broken socket is found and reported by the loop, never by the sender: that may be anybody's
+ * callback.
+ */
 static int
 put(struct rsb_ctl *ctl, const struct rsb_frame *frame)
 {

@@ -46,8 +46,9 @@ struct rsb_link_facts {
 struct rsb_link_ops {
 	/*
 	 * State changed. reason: negative errno of what broke (0 when it became live). new_epoch:
-	 * everything that the session had over there is gone; waiting calls were ended with -ENOTCONN
-	 * before this call, streams reset. It comes with DOWN; the next connection begins a fresh session.
+	 * everything that the session had over there is gone; waiting calls were ended with
+	 * -ENOTCONN before this call, streams reset. It comes with DOWN; the next connection begins
+	 * a fresh session.
 	 */
 	void (*state)(void *arg, enum rsb_link_state state, int reason, bool new_epoch);
 	/* Streams: as in proto/chan.h. */
@@ -113,8 +114,7 @@ void rsb_link_why(struct rsb_link *link, struct rsb_diag *ret_why);
 typedef void (*rsb_call_fn)(void *arg, int r, const void *rep);
 
 struct rsb_call_opts {
-	uint64_t
-		after; /* FIFO number to be executed first; 0 none; RSB_AFTER_ALL: all sent so far */
+	uint64_t after;      /* FIFO number to execute first; 0: none; RSB_AFTER_ALL: all so far */
 	uint64_t timeout_ns; /* 0: none */
 };
 #define RSB_AFTER_ALL UINT64_MAX

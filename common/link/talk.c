@@ -251,8 +251,8 @@ on_open(void *arg, const struct rsb_welcome *welcome, uint64_t features)
 	int r;
 
 	/*
-	 * The session is not known there (any more). What hello said of it would be wrong for a fresh
-	 * one, so that begins with a connection of its own.
+	 * The session is not known there (any more). What hello said of it would be wrong for a
+	 * fresh one, so that begins with a connection of its own.
 	 */
 	if (link->welcomed && !welcome->resumed)
 		return -ESTALE;

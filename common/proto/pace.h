@@ -7,10 +7,10 @@
  * trip, and half as much again so that a faster path is found out. More would only queue at a
  * proxy, in front of frames that are urgent. Pure: counts and now_ns in.
  *
- * Bandwidth is the highest rate of the last one to two periods; it is not forgotten while the sender
- * has too little to send, since then it says nothing about the path. The round trip is the lowest
- * known. A queue of our own making shows in both and must not raise the product; so once the round
- * trip is old, the maximum falls to RSB_PACE_MIN until it was measured again in that calm.
+ * Bandwidth is the highest rate of the last one to two periods; it is not forgotten while the
+ * sender has too little to send, since then it says nothing about the path. The round trip is the
+ * lowest known. A queue of our own making shows in both and must not raise the product; so once the
+ * round trip is old, the maximum falls to RSB_PACE_MIN until it was measured again in that calm.
  */
 
 #include "util/macro.h"

@@ -7,7 +7,10 @@
 #include "proto/version.h"
 #include "util/macro.h"
 
-/* Prints the table of ops.def: as text for wire.txt, or with --markdown its operations for PROTOCOL.md. */
+/*
+ * Prints the table of ops.def: as text for wire.txt, or with --markdown its operations for
+ * PROTOCOL.md.
+ */
 
 static const char *const kinds[] = {
 	[RSB_FIELD_U64] = "u64",

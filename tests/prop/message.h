@@ -17,14 +17,17 @@ struct pool {
 
 void pool_done(struct pool *pool);
 
-/* Fills msg (desc->size bytes) with something that ops.def allows. Lists are short unless long_lists. */
+/*
+ * Fills msg (desc->size bytes) with something that ops.def allows. Lists are short unless
+ * long_lists.
+ */
 void message_random(const struct rsb_message_desc *desc, struct rng *rng, bool long_lists,
 	struct pool *pool, void *msg);
 bool message_equal(const struct rsb_message_desc *desc, const void *a, const void *b);
 
 /*
- * Decodes in; when that is accepted, encodes it again and decodes that, which must be accepted and equal, or
- * the process aborts. Returns whether it was accepted.
+ * Decodes in; when that is accepted, encodes it again and decodes that, which must be accepted and
+ * equal, or the process aborts. Returns whether it was accepted.
  */
 bool message_settles(const struct rsb_message_desc *desc, struct rsb_bytes in);
 

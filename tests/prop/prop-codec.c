@@ -89,7 +89,10 @@ START_TEST(every_call_comes_back_as_it_was)
 }
 END_TEST
 
-/* Whatever is accepted of it must mean the same after another trip; a crash is the sanitizers' to see. */
+/*
+ * Whatever is accepted of it must mean the same after another trip; a crash is the sanitizers' to
+ * see.
+ */
 static size_t
 try(const struct rsb_message_desc *desc, const uint8_t *data, size_t size)
 {

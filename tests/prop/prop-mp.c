@@ -194,8 +194,8 @@ START_TEST(takes_no_truncated_document)
 END_TEST
 
 /*
- * What the cursor accepts, msgpack-c accepts to the same byte. The other way round is not asked: before
- * it refuses a count, msgpack-c would have reserved it.
+ * What the cursor accepts, msgpack-c accepts to the same byte. The other way round is not asked:
+ * before it refuses a count, msgpack-c would have reserved it.
  */
 START_TEST(takes_no_damaged_document_that_msgpack_c_refuses)
 {

@@ -3,11 +3,11 @@
 #define RSB_FAKE_SIDECAR_H
 
 /*
- * The far end of a link, in a thread: real upgrade, handshake and session, and a handful of answers. Keeps its
- * session over connections until told to forget it.
+ * The far end of a link, in a thread: real upgrade, handshake and session, and a handful of
+ * answers. Keeps its session over connections until told to forget it.
  *
  *	getattr		attributes with the inode number node.id
- *	write		counts; the offset of the reply is how many writes were executed, this one included
+ *	write		counts; the offset of the reply says how many were executed, with it
  *	wait		never answered, but by cancel (EINTR)
  *	others		EOPNOTSUPP
  * What arrives on RSB_CHAN_STDIN(p) goes back on RSB_CHAN_STDOUT(p), once "spawn" of p opened both.
