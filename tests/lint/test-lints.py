@@ -106,6 +106,7 @@ GOOD = {
     "README.md": "See /home/user/workspace, \"/wo" "rk/x\" and x" + PLACE + ".\n",
     "man/x.1": ".Dd January 1, 2026\n.Dt X 1\n.Os\n.Sh NAME\n.Nm x\n.Nd y\n"
                ".Sh DESCRIPTION\nText.\n",
+    "build-x/y.c": "int x; // not ours\n",
     # What others may include in the bad samples.
     "exec/y.h": SPDX + "#ifndef RSB_EXEC_Y_H\n#define RSB_EXEC_Y_H\n#endif\n",
     "common/link/y.h": SPDX + "#ifndef RSB_LINK_Y_H\n#define RSB_LINK_Y_H\n#endif\n",

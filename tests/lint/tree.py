@@ -23,11 +23,11 @@ def from_git(root):
 
 
 def from_disk(root):
-    """Every file but those of build directories: a release has no repository."""
+    """Every file but what .gitignore names: a release has no repository."""
     names = []
     for top, dirs, files in os.walk(root):
         dirs[:] = [d for d in dirs if d not in (".git", "__pycache__")
-                   and not os.path.exists(os.path.join(top, d, "meson-private"))]
+                   and not (top == str(root) and d.startswith("build"))]
         names += [os.path.relpath(os.path.join(top, f), root) for f in files if f != ".git"]
     return names
 
