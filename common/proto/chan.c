@@ -37,6 +37,12 @@ find(const struct rsb_chans *chans, uint64_t id, enum rsb_chan_kind kind)
 	return chan && chan->kind == kind ? chan : NULL;
 }
 
+static bool
+is_from_host(uint64_t id)
+{
+	return id % 4 == 0;
+}
+
 int
 rsb_chans_new(const struct rsb_chan_ops *ops, void *arg, struct rsb_chans **ret_chans)
 {
@@ -82,17 +88,10 @@ forget(struct rsb_chans *chans, struct rsb_chan *chan)
 	rsb_roster_forget(&chans->roster, chan);
 }
 
-static void
-part(struct rsb_chans *chans, struct rsb_chan *chan, const struct rsb_parting *parting, bool said)
-{
-	discount(chans, chan);
-	rsb_roster_part(&chans->roster, chan, parting, said);
-}
-
 int
 rsb_chan_open_sender(struct rsb_chans *chans, uint64_t chan, size_t buffer_max)
 {
-	bool from_host = chan % 4 == 0;
+	uint64_t credit = is_from_host(chan) ? 0 : RSB_CHAN_WINDOW;
 	struct rsb_chan *c;
 	int r;
 
@@ -100,7 +99,7 @@ rsb_chan_open_sender(struct rsb_chans *chans, uint64_t chan, size_t buffer_max)
 	r = rsb_roster_open(&chans->roster, chan, RSB_CHAN_SENDER, &c);
 	if (r < 0)
 		return r;
-	rsb_sender_init(&c->sender, buffer_max, from_host ? 0 : RSB_CHAN_WINDOW, chans->attached);
+	rsb_sender_init(&c->sender, buffer_max, credit, chans->attached);
 	return 0;
 }
 
@@ -131,21 +130,7 @@ rsb_chan_open_receiver(struct rsb_chans *chans, uint64_t chan, size_t window_max
 void
 rsb_chan_close(struct rsb_chans *chans, uint64_t chan)
 {
-	struct rsb_chan *c = rsb_map_get(&chans->roster.map, chan);
-
-	if (!c || !rsb_chan_is_open(c))
-		return;
-	if (c->kind == RSB_CHAN_RECEIVER && c->receiver.fin) {
-		struct rsb_parting last = {
-			.type = RSB_FRAME_CREDIT,
-			.b = rsb_receiver_limit(&c->receiver),
-			.received = rsb_receiver_received(&c->receiver),
-		};
-
-		part(chans, c, &last, chans->attached && !c->receiver.due);
-		return;
-	}
-	forget(chans, c);
+	rsb_chan_reset(chans, chan, -EPIPE);
 }
 
 void
@@ -153,14 +138,24 @@ rsb_chan_reset(struct rsb_chans *chans, uint64_t chan, int r)
 {
 	struct rsb_parting last = { .type = RSB_FRAME_RESET, .b = rsb_errmap_to_wire(r) };
 	struct rsb_chan *c = rsb_map_get(&chans->roster.map, chan);
+	bool said = false;
 
+	assert(r != -ESTALE);
 	if (!c || !rsb_chan_is_open(c))
 		return;
-	/* There is nothing left to stop; the sender is better told that all arrived. */
-	if (c->kind == RSB_CHAN_RECEIVER && c->receiver.fin)
-		rsb_chan_close(chans, chan);
-	else
-		part(chans, c, &last, false);
+	if (c->kind == RSB_CHAN_SENDER && c->sender.drained) {
+		forget(chans, c);
+		return;
+	}
+	/* There is nothing left to stop; the sender has to know that all arrived. */
+	if (c->kind == RSB_CHAN_RECEIVER && c->receiver.fin) {
+		last.type = RSB_FRAME_CREDIT;
+		last.b = rsb_receiver_limit(&c->receiver);
+		last.received = rsb_receiver_received(&c->receiver);
+		said = chans->attached && !c->receiver.due;
+	}
+	discount(chans, c);
+	rsb_roster_part(&chans->roster, c, &last, said);
 }
 
 /* ---- what the application does ---- */
@@ -323,11 +318,17 @@ input_credit(struct rsb_chans *chans, const struct rsb_frame *frame)
 	if (frame->flags != 0 || frame->payload.size != 8)
 		return -EBADMSG;
 	received = get_u64(frame->payload.data);
-	/* The receiver of a stream that is not there yet has received nothing. */
-	if (!chan)
-		return received > 0 ? rsb_roster_refuse(&chans->roster, id) : 0;
-	if (!rsb_chan_is_open(chan))
+	if (!chan) {
+		/* Only a sender of the sidecar can still be to come; then nothing was received. */
+		if (received == 0 && !is_from_host(id))
+			return 0;
+		return rsb_roster_refuse(&chans->roster, id);
+	}
+	if (!rsb_chan_is_open(chan)) {
+		if (received == 0)
+			rsb_roster_repeat(&chans->roster, chan);
 		return 0;
+	}
 	if (chan->kind != RSB_CHAN_SENDER)
 		return -EBADMSG;
 	was_drained = chan->sender.drained;
@@ -346,10 +347,20 @@ input_credit(struct rsb_chans *chans, const struct rsb_frame *frame)
 	return 0;
 }
 
+/* The peer does not know a channel that it must know; proto/chan.h tells why it must. */
+static bool
+is_rolled_back(const struct rsb_chan *chan, int error)
+{
+	if (error != -ESTALE)
+		return false;
+	return chan->kind == RSB_CHAN_SENDER ? chan->sender.known : chan->receiver.received > 0;
+}
+
 static int
 input_reset(struct rsb_chans *chans, const struct rsb_frame *frame)
 {
 	struct rsb_chan *chan = rsb_map_get(&chans->roster.map, frame->a);
+	int error = rsb_errmap_from_wire(frame->b);
 	uint64_t id = frame->a;
 
 	if (frame->flags != 0 || frame->payload.size != 0)
@@ -363,8 +374,10 @@ input_reset(struct rsb_chans *chans, const struct rsb_frame *frame)
 		rsb_roster_forget(&chans->roster, chan);
 		return 0;
 	}
+	if (is_rolled_back(chan, error))
+		return -ESTALE;
 	forget(chans, chan);
-	chans->ops->reset(chans->arg, id, rsb_errmap_from_wire(frame->b));
+	chans->ops->reset(chans->arg, id, error == -ESTALE ? -EPIPE : error);
 	return 0;
 }
 

@@ -20,11 +20,12 @@
  * opens its receiver before it sends the request, and the sender starts with a credit of
  * RSB_CHAN_WINDOW.
  *
- * After a new connection a sender waits for the CREDIT that says where to go on. It asks with an
- * empty STREAM frame if the receiver was there before; whoever does not know the channel (any more)
- * answers a STREAM, or a CREDIT with something received, by RESET. An end counts as one more byte
- * received. RESETs of our own making, and the last CREDIT of a receiver that was closed, are
- * repeated over connections until rsb_chans_settle() says that the peer has them.
+ * After a new connection a sender waits for the CREDIT that says where to go on, and asks for it with
+ * an empty STREAM frame if the receiver was there before. An end counts as one more byte received.
+ * The last frame of a channel that was closed, RESET or CREDIT, is repeated over connections until
+ * rsb_chans_settle() says that the peer has it. So an end that began is never unknown to the other
+ * one; a STREAM, or a CREDIT with something received, of an unknown channel is answered by RESET
+ * with ESTALE, and means to an end that began that one side was rolled back.
  */
 
 #include "proto/frame.h"
@@ -48,8 +49,8 @@ struct rsb_chan_ops {
 	/* Sender: there is room again after a short write, or a finished stream is drained. */
 	void (*writable)(void *arg, uint64_t chan);
 	/*
-	 * The other end gave up, or does not know the channel any more (-EPIPE); r is a negative
-	 * errno. The channel is closed already. Not called for a receiver that has everything.
+	 * The other end gave up; r is a negative errno. The channel is closed already. Not called
+	 * for a receiver that has everything.
 	 */
 	void (*reset)(void *arg, uint64_t chan, int r);
 };
@@ -68,9 +69,9 @@ RSB_DEFINE_CLEANUP(struct rsb_chans *, rsb_chans_free)
 rsb_nodiscard int rsb_chan_open_sender(struct rsb_chans *chans, uint64_t chan, size_t buffer_max);
 /* window_max below RSB_CHAN_WINDOW counts as that. Errors as above. */
 rsb_nodiscard int rsb_chan_open_receiver(struct rsb_chans *chans, uint64_t chan, size_t window_max);
-/* Forgets it on our side. A peer that still sends, or asks for more, is answered by RESET. */
+/* For us it is over. A peer for which it is not gets a reset with -EPIPE. */
 void rsb_chan_close(struct rsb_chans *chans, uint64_t chan);
-/* Tells the peer why (negative errno), then forgets. Unknown channels are left alone. */
+/* The same with a reason, a negative errno other than -ESTALE. Unknown channels are left alone. */
 void rsb_chan_reset(struct rsb_chans *chans, uint64_t chan, int r);
 
 /*

@@ -98,6 +98,15 @@ rsb_roster_part(struct rsb_roster *roster, struct rsb_chan *chan, const struct r
 	rsb_list_append(said ? &roster->parted : &roster->partings, &chan->link);
 }
 
+void
+rsb_roster_repeat(struct rsb_roster *roster, struct rsb_chan *chan)
+{
+	if (chan->kind != RSB_CHAN_PARTED || chan->parting.type != RSB_FRAME_RESET)
+		return;
+	rsb_list_remove(&chan->link);
+	rsb_list_append(&roster->partings, &chan->link);
+}
+
 int
 rsb_roster_refuse(struct rsb_roster *roster, uint64_t id)
 {
@@ -111,7 +120,7 @@ rsb_roster_refuse(struct rsb_roster *roster, uint64_t id)
 		return r;
 	chan->parting = (struct rsb_parting){
 		.type = RSB_FRAME_RESET,
-		.b = rsb_errmap_to_wire(-EPIPE),
+		.b = rsb_errmap_to_wire(-ESTALE),
 	};
 	rsb_list_append(&roster->partings, &chan->link);
 	return 0;

@@ -66,6 +66,8 @@ void rsb_roster_forget(struct rsb_roster *roster, struct rsb_chan *chan);
 /* Closes it but for its last frame. said: that was sent on this connection. */
 void rsb_roster_part(struct rsb_roster *roster, struct rsb_chan *chan,
 	const struct rsb_parting *parting, bool said);
+/* Its RESET reached the peer before the peer knew the channel: once more. */
+void rsb_roster_repeat(struct rsb_roster *roster, struct rsb_chan *chan);
 /*
  * A RESET for a number that is not here. -EBADMSG: the peer provokes more than it reads; -ENOMEM.
  */

@@ -121,14 +121,14 @@ START_TEST(answers_frames_of_unknown_channels)
 	ck_assert_int_eq(input(&host, stream(DOWN, 1, "x", 0)), 0);
 	ck_assert_int_eq(input(&host, credit(UP, 1, 9)), 0);
 	ck_assert_int_eq(input(&host, credit(UP, 2, 9)), 0);
-	ck_assert_int_eq(input(&host, credit(UP + 4, 0, 9)), 0);
+	ck_assert_int_eq(input(&host, credit(DOWN + 4, 0, 9)), 0);
 	ck_assert_int_eq(input(&host, (struct rsb_frame){ .type = RSB_FRAME_RESET, .a = DOWN }), 0);
 	ck_assert_int_eq(
 		input(&host, (struct rsb_frame){ .type = RSB_FRAME_RESET, .a = UP + 4 }), 0);
 	ck_assert_int_eq(rsb_chans_output(host.chans, RSB_CHANS_URGENT, 0, &frame), 1);
 	ck_assert_uint_eq(frame.type, RSB_FRAME_RESET);
 	ck_assert_uint_eq(frame.a, DOWN);
-	ck_assert_int_eq(rsb_errmap_from_wire(frame.b), -EPIPE);
+	ck_assert_int_eq(rsb_errmap_from_wire(frame.b), -ESTALE);
 	ck_assert_int_eq(rsb_chans_output(host.chans, RSB_CHANS_URGENT, 0, &frame), 1);
 	ck_assert_uint_eq(frame.a, UP);
 	ck_assert_int_eq(rsb_chans_output(host.chans, RSB_CHANS_URGENT, 0, &frame), 0);
@@ -145,18 +145,15 @@ START_TEST(answers_frames_of_unknown_channels)
 }
 END_TEST
 
-START_TEST(ends_what_the_other_end_has_forgotten)
+START_TEST(ends_the_other_end_when_one_is_closed)
 {
 	setup();
 	open_down(1 << 20, 0);
 	(void)write_pattern(&sidecar, DOWN, 10);
 	settle();
-	/* A receiver that asks for more than nothing finds out ... */
 	rsb_chan_close(sidecar.chans, DOWN);
-	reconnect();
 	settle();
 	ck_assert_int_eq(host.reset, -EPIPE);
-	/* ... and so does a sender that waits for a receiver which once was there. */
 	ck_assert_int_eq(rsb_chan_open_receiver(sidecar.chans, UP, 0), 0);
 	ck_assert_int_eq(rsb_chan_open_sender(host.chans, UP, 10), 0);
 	settle();
@@ -165,6 +162,61 @@ START_TEST(ends_what_the_other_end_has_forgotten)
 	reconnect();
 	settle();
 	ck_assert_int_eq(host.reset, -EPIPE);
+	teardown();
+}
+END_TEST
+
+START_TEST(tells_a_receiver_that_comes_after_its_sender_gave_up)
+{
+	setup();
+	ck_assert_int_eq(rsb_chan_open_sender(host.chans, UP, 10), 0);
+	rsb_chan_reset(host.chans, UP, -EIO);
+	ck_assert_uint_eq(carry(&host, &sidecar, 9), 1);
+	ck_assert_int_eq(rsb_chan_open_receiver(sidecar.chans, UP, 0), 0);
+	settle();
+	ck_assert_int_eq(sidecar.reset, -EIO);
+	/* And when even that is forgotten. */
+	ck_assert_int_eq(rsb_chan_open_sender(host.chans, UP + 4, 10), 0);
+	rsb_chan_reset(host.chans, UP + 4, -EIO);
+	ck_assert_uint_eq(carry(&host, &sidecar, 9), 1);
+	rsb_chans_settle(host.chans, rsb_chans_mark(host.chans));
+	ck_assert_int_eq(rsb_chan_open_receiver(sidecar.chans, UP + 4, 0), 0);
+	settle();
+	ck_assert_int_eq(sidecar.reset, -EPIPE);
+	teardown();
+}
+END_TEST
+
+/* The far end is a copy that was made before the channels were. */
+static void
+roll_back_sidecar(void)
+{
+	rsb_chans_free(sidecar.chans);
+	ck_assert_int_eq(rsb_chans_new(&ops, &sidecar, &sidecar.chans), 0);
+	reconnect();
+}
+
+START_TEST(tells_a_rolled_back_peer_by_the_channels_it_does_not_know)
+{
+	struct rsb_frame frame;
+
+	setup();
+	open_down(1 << 20, 0);
+	(void)write_pattern(&sidecar, DOWN, 10);
+	settle();
+	roll_back_sidecar();
+	ck_assert_uint_eq(carry(&host, &sidecar, 9), 1);
+	ck_assert_int_eq(rsb_chans_output(sidecar.chans, RSB_CHANS_URGENT, 0, &frame), 1);
+	ck_assert_int_eq(rsb_chans_input(host.chans, &frame), -ESTALE);
+	rsb_chan_close(host.chans, DOWN);
+
+	ck_assert_int_eq(rsb_chan_open_receiver(sidecar.chans, UP, 0), 0);
+	ck_assert_int_eq(rsb_chan_open_sender(host.chans, UP, 10), 0);
+	settle();
+	roll_back_sidecar();
+	ck_assert_uint_eq(carry(&host, &sidecar, 9), 2);
+	ck_assert_int_eq(rsb_chans_output(sidecar.chans, RSB_CHANS_URGENT, 0, &frame), 1);
+	ck_assert_int_eq(rsb_chans_input(host.chans, &frame), -ESTALE);
 	teardown();
 }
 END_TEST
@@ -264,11 +316,12 @@ START_TEST(bounds_the_table_and_what_a_peer_can_put_into_it)
 	ck_assert_int_eq(rsb_chan_open_receiver(host.chans, chan, 0), -EMFILE);
 	ck_assert_int_eq(rsb_chan_open_sender(host.chans, chan, 1), -EMFILE);
 	ck_assert_int_eq(rsb_chan_open_sender(host.chans, 1, 1), -EEXIST);
-	rsb_chan_close(host.chans, 1);
-	ck_assert_int_eq(rsb_chan_open_sender(host.chans, chan, 1), 0);
 	/* Closed but not settled counts. */
-	rsb_chan_reset(host.chans, 2, -EIO);
-	ck_assert_int_eq(rsb_chan_open_sender(host.chans, chan + 1, 1), -EMFILE);
+	rsb_chan_reset(host.chans, 1, -EIO);
+	ck_assert_int_eq(rsb_chan_open_sender(host.chans, chan, 1), -EMFILE);
+	ck_assert_uint_gt(carry(&host, NULL, SIZE_MAX), 0);
+	rsb_chans_settle(host.chans, rsb_chans_mark(host.chans));
+	ck_assert_int_eq(rsb_chan_open_sender(host.chans, chan, 1), 0);
 	for (chan = 0; chan < RSB_CHANS_MAX; chan++)
 		ck_assert_int_eq(input(&host, stream(1000000 + chan, 0, "x", 0)), 0);
 	ck_assert_int_eq(input(&host, stream(1000000 + chan, 0, "x", 0)), -EBADMSG);
@@ -286,7 +339,9 @@ main(void)
 		tells_the_sender_that_all_arrived_after_the_receiver_closed,
 		says_the_last_credit_once_when_it_closes_later,
 		answers_frames_of_unknown_channels,
-		ends_what_the_other_end_has_forgotten,
+		ends_the_other_end_when_one_is_closed,
+		tells_a_receiver_that_comes_after_its_sender_gave_up,
+		tells_a_rolled_back_peer_by_the_channels_it_does_not_know,
 		closes_on_frames_against_the_rules,
 		closes_on_bytes_beyond_the_window,
 		closes_on_credit_that_cannot_be,

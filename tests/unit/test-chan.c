@@ -148,7 +148,7 @@ START_TEST(sends_credit_at_once_only_when_it_matters)
 	rsb_chan_close(host.chans, others[1]);
 	rsb_chan_close(host.chans, others[2]);
 	settle();
-	ck_assert_uint_eq(sidecar.n_reset, 0);
+	ck_assert_uint_eq(sidecar.n_reset, 2);
 	teardown();
 }
 END_TEST
