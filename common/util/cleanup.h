@@ -8,12 +8,12 @@
  * A function that has such a variable has no goto (clang refuses the bad jump).
  */
 
-#include "util/macro.h"
-
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+#include "util/macro.h"
 
 #define RSB_CLEANUP(fn) __attribute__((cleanup(fn)))
 

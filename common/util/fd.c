@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "util/fd.h"
-#include "util/secret.h"
-#include "util/str.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,6 +8,9 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+
+#include "util/secret.h"
+#include "util/str.h"
 
 #define CHUNK ((size_t)65536)
 #define BACKLOG 64

@@ -4,9 +4,9 @@
 
 /* Descriptors: born close-on-exec, read and written whole, passed over unix sockets. */
 
-#include "util/buf.h"
-
 #include <stdbool.h>
+
+#include "util/buf.h"
 
 /* Retries EINTR and short counts. read: number of bytes, less only at end of file. */
 rsb_nodiscard int rsb_fd_read_full(int fd, void *data, size_t size, size_t *ret_size);

@@ -9,10 +9,10 @@
  * from -EBADMSG (another type, on the way or at the end). Values belong to one thread at a time.
  */
 
+#include <stdbool.h>
+
 #include "util/buf.h"
 #include "util/diag.h"
-
-#include <stdbool.h>
 
 #define RSB_JSON_MAX ((size_t)16 << 20)
 

@@ -4,9 +4,9 @@
 
 /* Intrusive doubly linked ring. A head and an unlinked node point at themselves. */
 
-#include "util/macro.h"
-
 #include <stdbool.h>
+
+#include "util/macro.h"
 
 struct rsb_list {
 	struct rsb_list *prev;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "util/log.h"
-#include "util/clock.h"
-#include "util/diag.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -9,6 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "util/clock.h"
+#include "util/diag.h"
 
 #define RSB_LOG_MESSAGE_MAX 1024
 #define RSB_LOG_LINE_MAX 4096

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "util/loop.h"
-#include "util/cleanup.h"
-#include "util/list.h"
-#include "util/thread.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+
+#include "util/cleanup.h"
+#include "util/list.h"
+#include "util/thread.h"
 
 #define BATCH 64
 #define HEAP_MIN ((size_t)16)

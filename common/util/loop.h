@@ -12,11 +12,11 @@
  * when its turn came, so that none can hold up the others.
  */
 
+#include <stdbool.h>
+
 #include "util/cleanup.h"
 #include "util/clock.h"
 #include "util/macro.h"
-
-#include <stdbool.h>
 
 struct rsb_loop;
 struct rsb_source;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "util/queue.h"
-#include "util/cleanup.h"
-#include "util/thread.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdbool.h>
+
+#include "util/cleanup.h"
+#include "util/thread.h"
 
 struct rsb_queue {
 	struct rsb_mutex lock;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "util/spawn.h"
-#include "util/cleanup.h"
-#include "util/fd.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,6 +8,9 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+
+#include "util/cleanup.h"
+#include "util/fd.h"
 
 /* Above the standard three, so that dup2(2) onto one cannot hit the source of another. */
 #define FD_FREE_MIN 10

@@ -8,9 +8,9 @@
  * is empty in the child; descriptors from 3 up are closed unless listed. Any thread.
  */
 
-#include "util/macro.h"
-
 #include <sys/types.h>
+
+#include "util/macro.h"
 
 struct rsb_spawn {
 	const char *const *argv; /* NULL-terminated; argv[0] without a '/' is looked up on PATH */

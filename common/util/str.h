@@ -4,9 +4,9 @@
 
 /* Strict parsing of small texts, quoting, names and hex. Bytes only, no locale. */
 
-#include "util/buf.h"
-
 #include <stdbool.h>
+
+#include "util/buf.h"
 
 /* Whole decimal, no sign, no blanks. -EINVAL, or -ERANGE over max. */
 rsb_nodiscard int rsb_str_u64(const char *s, uint64_t max, uint64_t *ret_value);

@@ -8,9 +8,9 @@
  * No lock is held over I/O or a callback, and no second one is taken while one is held.
  */
 
-#include "util/macro.h"
-
 #include <pthread.h>
+
+#include "util/macro.h"
 
 #if defined(__clang__)
 #define RSB_TS(x) __attribute__((x))
