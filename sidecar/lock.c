@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: MIT */
+#include "sidecar/lock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "sidecar/sess.h"
+#include "util/cleanup.h"
+#include "util/clock.h"
+#include "util/list.h"
+#include "util/thread.h"
+
+#define RETRY_MIN_NS RSB_NSEC_PER_MSEC
+#define RETRY_MAX_NS (50 * RSB_NSEC_PER_MSEC)
+
+/* Of one owner on one inode. */
+struct holder {
+	struct rsb_list link;
+	uint64_t dev;
+	uint64_t ino;
+	uint64_t owner;
+	uint64_t fh; /* through which it came; they end together */
+	int fd;
+};
+
+struct waiter {
+	struct rsb_list link;
+	struct rsb_request *rq;
+	struct rsb_fh_use use;
+	struct rsb_lock lock;
+	const struct rsb_root *root;
+	int result; /* once it no longer waits */
+};
+
+struct rsb_locks {
+	struct rsb_mutex lock;
+	struct rsb_cond changed;
+	struct rsb_list holders; /* {lock} */
+	size_t n_holder;         /* {lock} */
+	struct rsb_list waiters; /* {lock} the first came first */
+	size_t n_waiter;         /* {lock} */
+	uint64_t retry_ns;       /* {lock} */
+	bool kicked;             /* {lock} something of ours was unlocked */
+	bool stopping;           /* {lock} */
+	pthread_t thread;        /* const */
+};
+
+int
+rsb_lock_of(const struct rsb_lock_req *req, struct rsb_lock *ret_lock)
+{
+	if (req->kind != RSB_LOCK_POSIX && req->kind != RSB_LOCK_FLOCK)
+		return -EINVAL;
+	if (req->type != F_RDLCK && req->type != F_WRLCK && req->type != F_UNLCK)
+		return -EINVAL;
+	if (req->start > INT64_MAX ||
+		(req->length && req->length - 1 > (uint64_t)INT64_MAX - req->start))
+		return -EINVAL;
+	/* The whole range has a length that off_t has not; to the end is the same. */
+	*ret_lock = (struct rsb_lock){
+		.owner = req->owner,
+		.kind = (enum rsb_lock_kind)req->kind,
+		.type = (short)req->type,
+		.start = (int64_t)req->start,
+		.length = req->length > INT64_MAX ? 0 : (int64_t)req->length,
+	};
+	return 0;
+}
+
+static struct flock
+flock_of(const struct rsb_lock *lock)
+{
+	return (struct flock){
+		.l_type = lock->type,
+		.l_whence = SEEK_SET,
+		.l_start = lock->start,
+		.l_len = lock->length,
+	};
+}
+
+static struct holder *
+find_locked(const struct rsb_locks *locks, const struct rsb_fh *file, uint64_t owner)
+{
+	struct rsb_list *pos;
+
+	rsb_list_for_each (pos, &locks->holders) {
+		struct holder *h = rsb_list_entry(pos, struct holder, link);
+
+		if (h->ino == file->ino && h->dev == file->dev && h->owner == owner)
+			return h;
+	}
+	return NULL;
+}
+
+/* For both kinds of lock if the file allows it, else for what the open file can do. */
+static int
+open_holder(const struct rsb_root *root, const struct rsb_fh *file)
+{
+	int fd = rsb_root_reopen(root, file->fd, O_RDWR);
+
+	return fd >= 0 ? fd : rsb_root_reopen(root, file->fd, file->access);
+}
+
+static int
+holder_locked(struct rsb_locks *locks, const struct rsb_root *root, const struct rsb_fh *file,
+	uint64_t owner, struct holder **ret)
+{
+	struct holder *h = find_locked(locks, file, owner);
+
+	if (h) {
+		*ret = h;
+		return 0;
+	}
+	if (locks->n_holder >= RSB_FHS_MAX)
+		return -ENOLCK;
+	h = rsb_new(struct holder);
+	if (!h)
+		return -ENOMEM;
+	*h = (struct holder){
+		.dev = file->dev,
+		.ino = file->ino,
+		.owner = owner,
+		.fh = file->fh,
+		.fd = open_holder(root, file),
+	};
+	if (h->fd < 0) {
+		int r = h->fd;
+
+		free(h);
+		return r;
+	}
+	rsb_list_append(&locks->holders, &h->link);
+	locks->n_holder++;
+	*ret = h;
+	return 0;
+}
+
+static void
+kick_locked(struct rsb_locks *locks)
+{
+	locks->kicked = true;
+	rsb_cond_signal(&locks->changed);
+}
+
+/*
+ * Unlocks at once, so that the owner may lock anew before the descriptor is closed; that is left to
+ * free_holders().
+ */
+static void
+retire_locked(struct rsb_locks *locks, struct holder *h, struct rsb_list *dead)
+{
+	struct flock fl = { .l_type = F_UNLCK, .l_whence = SEEK_SET };
+
+	(void)fcntl(h->fd, F_OFD_SETLK, &fl); /* else it ends with the descriptor */
+	rsb_list_remove(&h->link);
+	locks->n_holder--;
+	rsb_list_append(dead, &h->link);
+	kick_locked(locks);
+}
+
+static void
+free_holders(struct rsb_list *dead)
+{
+	struct rsb_list *pos, *tmp;
+
+	rsb_list_for_each_safe (pos, tmp, dead) {
+		struct holder *h = rsb_list_entry(pos, struct holder, link);
+
+		(void)close(h->fd);
+		free(h);
+	}
+}
+
+static int
+set_flock_locked(struct rsb_locks *locks, const struct rsb_fh *file, short type)
+{
+	int op = type == F_UNLCK ? LOCK_UN : type == F_RDLCK ? LOCK_SH : LOCK_EX;
+
+	if (flock(file->fd, op | LOCK_NB) < 0)
+		return errno == EWOULDBLOCK ? -EAGAIN : -errno;
+	/* One that was exclusive may have become shared. */
+	if (type != F_WRLCK)
+		kick_locked(locks);
+	return 0;
+}
+
+static int
+set_locked(struct rsb_locks *locks, const struct rsb_root *root, const struct rsb_fh *file,
+	const struct rsb_lock *lock)
+{
+	struct flock fl = flock_of(lock);
+	struct holder *h;
+	int r;
+
+	if (lock->kind == RSB_LOCK_FLOCK)
+		return set_flock_locked(locks, file, lock->type);
+	if (lock->type == F_UNLCK && !find_locked(locks, file, lock->owner))
+		return 0;
+	r = holder_locked(locks, root, file, lock->owner, &h);
+	if (r < 0)
+		return r;
+	if (fcntl(h->fd, F_OFD_SETLK, &fl) < 0)
+		return errno == EACCES ? -EAGAIN : -errno;
+	if (lock->type != F_WRLCK)
+		kick_locked(locks);
+	return 0;
+}
+
+static void
+answer(struct rsb_list *list)
+{
+	struct rsb_list *pos, *tmp;
+
+	rsb_list_for_each_safe (pos, tmp, list) {
+		struct waiter *w = rsb_list_entry(pos, struct waiter, link);
+
+		rsb_fh_use_done(&w->use);
+		rsb_request_reply(w->rq, w->result, NULL);
+		free(w);
+	}
+}
+
+/* It waits no longer; answer() follows after the lock was given back. */
+static void
+end_wait_locked(struct rsb_locks *locks, struct waiter *w, int result, struct rsb_list *ended)
+{
+	w->result = result;
+	rsb_list_remove(&w->link);
+	locks->n_waiter--;
+	rsb_list_append(ended, &w->link);
+}
+
+static void
+retry_locked(struct rsb_locks *locks, struct rsb_list *ended)
+{
+	struct rsb_list *pos, *tmp;
+
+	rsb_list_for_each_safe (pos, tmp, &locks->waiters) {
+		struct waiter *w = rsb_list_entry(pos, struct waiter, link);
+		int r = set_locked(locks, w->root, w->use.file, &w->lock);
+
+		if (r != -EAGAIN)
+			end_wait_locked(locks, w, r, ended);
+	}
+}
+
+/* Until there is a reason to try again. */
+static void
+pause_locked(struct rsb_locks *locks) RSB_REQUIRES(locks->lock)
+{
+	uint64_t deadline_ns = rsb_now_ns() + locks->retry_ns;
+
+	while (!locks->stopping && !locks->kicked) {
+		if (rsb_list_empty(&locks->waiters))
+			rsb_cond_wait(&locks->changed, &locks->lock);
+		else if (rsb_cond_wait_until(&locks->changed, &locks->lock, deadline_ns) < 0)
+			break;
+	}
+	locks->retry_ns = locks->kicked ? RETRY_MIN_NS : rsb_min(2 * locks->retry_ns, RETRY_MAX_NS);
+	locks->kicked = false;
+}
+
+static void *
+run(void *arg)
+{
+	struct rsb_locks *locks = arg;
+
+	rsb_mutex_lock(&locks->lock);
+	while (!locks->stopping) {
+		struct rsb_list ended;
+
+		pause_locked(locks);
+		rsb_list_init(&ended);
+		retry_locked(locks, &ended);
+		if (rsb_list_empty(&ended))
+			continue;
+		rsb_mutex_unlock(&locks->lock);
+		answer(&ended);
+		rsb_mutex_lock(&locks->lock);
+	}
+	rsb_mutex_unlock(&locks->lock);
+	return NULL;
+}
+
+int
+rsb_locks_new(struct rsb_locks **ret_locks)
+{
+	struct rsb_locks *locks = rsb_new(struct rsb_locks);
+
+	if (!locks)
+		return -ENOMEM;
+	rsb_mutex_init(&locks->lock);
+	rsb_cond_init(&locks->changed);
+	rsb_list_init(&locks->holders);
+	rsb_list_init(&locks->waiters);
+	locks->retry_ns = RETRY_MIN_NS;
+	int r = rsb_thread_start("rsb-locks", run, locks, &locks->thread);
+	if (r < 0) {
+		rsb_cond_done(&locks->changed);
+		rsb_mutex_done(&locks->lock);
+		free(locks);
+		return r;
+	}
+	*ret_locks = locks;
+	return 0;
+}
+
+void
+rsb_locks_free(struct rsb_locks *locks)
+{
+	struct rsb_list ended;
+
+	if (!locks)
+		return;
+	rsb_mutex_lock(&locks->lock);
+	locks->stopping = true;
+	rsb_cond_signal(&locks->changed);
+	rsb_mutex_unlock(&locks->lock);
+	(void)pthread_join(locks->thread, NULL);
+
+	rsb_list_init(&ended);
+	while (!rsb_list_empty(&locks->waiters))
+		end_wait_locked(locks, rsb_list_entry(locks->waiters.next, struct waiter, link),
+			-EINTR, &ended);
+	answer(&ended);
+	free_holders(&locks->holders);
+	rsb_cond_done(&locks->changed);
+	rsb_mutex_done(&locks->lock);
+	free(locks);
+}
+
+int
+rsb_locks_set(struct rsb_locks *locks, const struct rsb_root *root, const struct rsb_fh *file,
+	const struct rsb_lock *lock)
+{
+	rsb_mutex_lock(&locks->lock);
+	int r = set_locked(locks, root, file, lock);
+	rsb_mutex_unlock(&locks->lock);
+	return r;
+}
+
+/* On the io thread. Not found: its answer is on the way. */
+static void
+cancel(struct rsb_request *rq)
+{
+	struct rsb_locks *locks = rq->sess->locks;
+	struct rsb_list ended, *pos, *tmp;
+
+	rsb_list_init(&ended);
+	rsb_mutex_lock(&locks->lock);
+	rsb_list_for_each_safe (pos, tmp, &locks->waiters) {
+		struct waiter *w = rsb_list_entry(pos, struct waiter, link);
+
+		if (w->rq == rq)
+			end_wait_locked(locks, w, -EINTR, &ended);
+	}
+	rsb_mutex_unlock(&locks->lock);
+	answer(&ended);
+}
+
+int
+rsb_locks_wait(struct rsb_locks *locks, const struct rsb_root *root, struct rsb_fh_use *use,
+	const struct rsb_lock *lock, struct rsb_request *rq)
+{
+	rsb_autofree struct waiter *w = rsb_new(struct waiter);
+
+	if (!w)
+		return -ENOMEM;
+	*w = (struct waiter){ .rq = rq, .use = *use, .lock = *lock, .root = root };
+	rsb_list_init(&w->link);
+	rsb_mutex_lock(&locks->lock);
+	int r = set_locked(locks, root, use->file, lock);
+	if (r == -EAGAIN && locks->n_waiter >= RSB_LOCKS_WAITING_MAX)
+		r = -ENOLCK;
+	else if (r == -EAGAIN)
+		r = rsb_request_waits(rq, cancel);
+	else if (r == 0)
+		r = 1;
+	if (r == 0) {
+		rsb_list_append(&locks->waiters, &w->link);
+		locks->n_waiter++;
+		use->file = NULL;
+		(void)rsb_steal(&w);
+		kick_locked(locks);
+	}
+	rsb_mutex_unlock(&locks->lock);
+	return r;
+}
+
+int
+rsb_locks_test(struct rsb_locks *locks, const struct rsb_fh *file, const struct rsb_lock *lock,
+	struct rsb_getlk_rep *ret_rep)
+{
+	struct flock fl = flock_of(lock);
+
+	if (lock->kind != RSB_LOCK_POSIX || lock->type == F_UNLCK)
+		return -EINVAL;
+	rsb_mutex_lock(&locks->lock);
+	/* The owner's own locks are in nobody's way; the open file itself has none of these. */
+	const struct holder *h = find_locked(locks, file, lock->owner);
+	int r = fcntl(h ? h->fd : file->fd, F_OFD_GETLK, &fl) < 0 ? -errno : 0;
+	rsb_mutex_unlock(&locks->lock);
+	if (r < 0)
+		return r;
+	*ret_rep = (struct rsb_getlk_rep){ .type = (uint64_t)fl.l_type };
+	if (fl.l_type != F_UNLCK) {
+		ret_rep->start = (uint64_t)fl.l_start;
+		ret_rep->length = (uint64_t)fl.l_len;
+	}
+	return 0;
+}
+
+void
+rsb_locks_drop(struct rsb_locks *locks, const struct rsb_fh *file, uint64_t owner)
+{
+	struct rsb_list dead;
+
+	rsb_list_init(&dead);
+	rsb_mutex_lock(&locks->lock);
+	struct holder *h = find_locked(locks, file, owner);
+	if (h)
+		retire_locked(locks, h, &dead);
+	rsb_mutex_unlock(&locks->lock);
+	free_holders(&dead);
+}
+
+void
+rsb_locks_release(struct rsb_locks *locks, const struct rsb_fh *file)
+{
+	struct rsb_list dead, ended, *pos, *tmp;
+
+	rsb_list_init(&dead);
+	rsb_list_init(&ended);
+	rsb_mutex_lock(&locks->lock);
+	rsb_list_for_each_safe (pos, tmp, &locks->waiters) {
+		struct waiter *w = rsb_list_entry(pos, struct waiter, link);
+
+		if (w->use.file == file)
+			end_wait_locked(locks, w, -EBADF, &ended);
+	}
+	rsb_list_for_each_safe (pos, tmp, &locks->holders) {
+		struct holder *h = rsb_list_entry(pos, struct holder, link);
+
+		if (h->fh == file->fh)
+			retire_locked(locks, h, &dead);
+	}
+	/* It would end when the file is closed, without anybody being told. */
+	(void)flock(file->fd, LOCK_UN);
+	kick_locked(locks);
+	rsb_mutex_unlock(&locks->lock);
+	free_holders(&dead);
+	answer(&ended);
+}
+
+void
+rsb_locks_stats(struct rsb_locks *locks, struct rsb_locks_stats *ret_stats)
+{
+	rsb_mutex_lock(&locks->lock);
+	*ret_stats = (struct rsb_locks_stats){
+		.n_holder = locks->n_holder,
+		.n_waiting = locks->n_waiter,
+	};
+	rsb_mutex_unlock(&locks->lock);
+}
