@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: MIT */
+/* Open files: open, create, read, write, release. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "sidecar/fh.h"
+#include "sidecar/lock.h"
+#include "sidecar/own.h"
+#include "sidecar/perm.h"
+#include "sidecar/place.h"
+#include "sidecar/resolve.h"
+#include "sidecar/serve.h"
+#include "util/cleanup.h"
+
+/* open(2) flags on the wire, those of x86-64; other machines number some of them differently. */
+#define WIRE_ACCMODE UINT64_C(03)
+#define WIRE_EXCL UINT64_C(0200)
+#define WIRE_TRUNC UINT64_C(01000)
+#define WIRE_DSYNC UINT64_C(010000)
+#define WIRE_DIRECT UINT64_C(040000)
+#define WIRE_SYNC UINT64_C(04010000)
+
+/* A name that comes and goes under us is tried so often. */
+#define CREATE_TRIES 8
+
+/* O_APPEND is not among them: it would bend writes that are none; see append(). */
+static int
+flags_of(uint64_t wire, int *ret_flags)
+{
+	static const int access[] = { O_RDONLY, O_WRONLY, O_RDWR };
+	int flags;
+
+	if ((wire & WIRE_ACCMODE) == WIRE_ACCMODE)
+		return -EINVAL;
+	flags = access[wire & WIRE_ACCMODE];
+	if (wire & WIRE_TRUNC)
+		flags |= O_TRUNC;
+	if (wire & WIRE_DIRECT)
+		flags |= O_DIRECT;
+	if ((wire & WIRE_SYNC) == WIRE_SYNC)
+		flags |= O_SYNC;
+	else if (wire & WIRE_DSYNC)
+		flags |= O_DSYNC;
+	*ret_flags = flags;
+	return 0;
+}
+
+/*
+ * fd: the open file, path_fd: O_PATH of it; both are taken in any case. O_DIRECT has told by now
+ * whether the file system has it; what comes off the wire is not aligned for it.
+ */
+static int
+enter_file(struct rsb_sess *sess, uint64_t fh, uint64_t id, int fd, int path_fd)
+{
+	rsb_autoclose int file_fd = fd;
+	int flags = fcntl(fd, F_GETFL);
+	int r = rsb_nodes_pin(sess->nodes, id, path_fd);
+
+	if (r < 0)
+		return r;
+	if (flags & O_DIRECT && fcntl(fd, F_SETFL, flags & ~O_DIRECT) < 0)
+		r = -errno;
+	if (r == 0)
+		r = rsb_fhs_add_file(sess->fhs, fh, id, fd, flags & O_ACCMODE);
+	if (r < 0)
+		rsb_nodes_unpin(sess->nodes, id);
+	else
+		(void)rsb_steal_fd(&file_fd);
+	return r;
+}
+
+static int
+open_path(const struct rsb_root *root, int path_fd, int flags)
+{
+	if (flags & O_TRUNC) {
+		int r = rsb_perm_kill_suidgid(root, path_fd);
+		if (r < 0)
+			return r;
+	}
+	int fd = rsb_root_reopen(root, path_fd, flags);
+	if (fd < 0)
+		return fd;
+	/* A directory may be opened for reading, but only to be listed. */
+	struct stat st;
+	if (fstat(fd, &st) < 0 || S_ISDIR(st.st_mode)) {
+		(void)close(fd);
+		return -EISDIR;
+	}
+	return fd;
+}
+
+static int
+open_node(struct rsb_sess *sess, const struct rsb_open_req *req, struct rsb_attr_rep *rep)
+{
+	int flags;
+	int r = flags_of(req->flags, &flags);
+
+	if (r < 0)
+		return r;
+	r = rsb_fhs_offer(sess->fhs, req->fh);
+	if (r < 0)
+		return r;
+	rsb_autoclose int path_fd = rsb_resolve(sess->nodes, &req->node);
+	if (path_fd < 0)
+		return path_fd;
+	rsb_autoclose int fd = open_path(rsb_nodes_root(sess->nodes), path_fd, flags);
+	if (fd < 0)
+		return fd;
+	r = rsb_nodes_attr(sess->nodes, req->node.id, fd, &rep->attr);
+	if (r < 0)
+		return r;
+	return enter_file(sess, req->fh, req->node.id, rsb_steal_fd(&fd), rsb_steal_fd(&path_fd));
+}
+
+void
+rsb_serve_open(struct rsb_request *rq, const struct rsb_open_req *req)
+{
+	struct rsb_attr_rep rep;
+	int r = open_node(rq->sess, req, &rep);
+
+	rsb_request_reply(rq, r, &rep);
+}
+
+static int
+create_new(const struct rsb_place *place, const struct rsb_own *own, int flags, mode_t mode)
+{
+	int r = rsb_own_begin(own);
+
+	if (r < 0)
+		return r;
+	int fd = openat(place->dir_fd, place->name,
+		flags | O_CREAT | O_EXCL | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, mode);
+	rsb_own_end(own);
+	return fd < 0 ? -errno : fd;
+}
+
+static int
+open_existing(
+	const struct rsb_root *root, const struct rsb_place *place, int flags, int *ret_path_fd)
+{
+	rsb_autoclose int path_fd = rsb_place_child(place);
+
+	if (path_fd < 0)
+		return path_fd;
+	int fd = open_path(root, path_fd, flags);
+	if (fd >= 0)
+		*ret_path_fd = rsb_steal_fd(&path_fd);
+	return fd;
+}
+
+/* As O_CREAT without O_EXCL, but never through a link. */
+static int
+create_or_open(const struct rsb_root *root, const struct rsb_place *place,
+	const struct rsb_own *own, const struct rsb_create_req *req, int *ret_path_fd)
+{
+	int flags;
+	int fd = flags_of(req->flags, &flags);
+
+	if (fd < 0)
+		return fd;
+	for (int i = 0; i < CREATE_TRIES; i++) {
+		fd = create_new(place, own, flags & ~O_TRUNC, (mode_t)(req->mode & 07777));
+		if (fd >= 0) {
+			int path_fd = rsb_root_path_fd(root, fd);
+
+			if (path_fd < 0) {
+				(void)close(fd);
+				return path_fd;
+			}
+			*ret_path_fd = path_fd;
+			return fd;
+		}
+		if (fd != -EEXIST || req->flags & WIRE_EXCL)
+			return fd;
+		fd = open_existing(root, place, flags, ret_path_fd);
+		if (fd != -ENOENT)
+			return fd;
+	}
+	return fd;
+}
+
+static int
+create(struct rsb_sess *sess, const struct rsb_create_req *req, struct rsb_entry_rep *rep)
+{
+	RSB_CLEANUP(rsb_place_done) struct rsb_place place = RSB_PLACE_EMPTY;
+	rsb_autoclose int path_fd = -1;
+	struct rsb_own own;
+	int r;
+
+	r = rsb_fhs_offer(sess->fhs, req->fh);
+	if (r < 0)
+		return r;
+	r = rsb_nodes_offer(sess->nodes, req->id);
+	if (r < 0)
+		return r;
+	r = rsb_own_init(&own, sess->config, &req->who);
+	if (r < 0)
+		return r;
+	r = rsb_place_init(&place, sess->nodes, &req->parent, req->name);
+	if (r < 0)
+		return r;
+	rsb_autoclose int fd =
+		create_or_open(rsb_nodes_root(sess->nodes), &place, &own, req, &path_fd);
+	if (fd < 0)
+		return fd;
+	r = rsb_place_enter(&place, sess->nodes, req->id, &path_fd, rep);
+	if (r < 0)
+		return r;
+	r = rsb_place_attr(&place, sess->nodes, &rep->dir);
+	if (r < 0)
+		return r;
+	return enter_file(sess, req->fh, rep->id, rsb_steal_fd(&fd), rsb_steal_fd(&path_fd));
+}
+
+void
+rsb_serve_create(struct rsb_request *rq, const struct rsb_create_req *req)
+{
+	struct rsb_entry_rep rep = { .id = 0 };
+	int r = create(rq->sess, req, &rep);
+
+	rsb_request_reply(rq, r, &rep);
+}
+
+static int
+read_fh(struct rsb_sess *sess, const struct rsb_read_req *req, uint8_t *data, size_t *ret_size)
+{
+	RSB_CLEANUP(rsb_fh_use_done) struct rsb_fh_use use = { .fhs = sess->fhs };
+	size_t size = 0;
+	int r = rsb_fhs_get(sess->fhs, req->fh, RSB_FH_FILE, &use.file);
+
+	if (r < 0)
+		return r;
+	if (req->offset > (uint64_t)INT64_MAX - req->size)
+		return -EINVAL;
+	while (size < req->size) {
+		ssize_t n = pread(
+			use.file->fd, data + size, req->size - size, (off_t)(req->offset + size));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		/* What was read before an error is no end of the file: the error is the answer. */
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		size += (size_t)n;
+	}
+	*ret_size = size;
+	return 0;
+}
+
+void
+rsb_serve_read(struct rsb_request *rq, const struct rsb_read_req *req)
+{
+	rsb_autofree uint8_t *data = NULL;
+	struct rsb_read_rep rep = { .data = { .size = 0 } };
+	int r = -EINVAL;
+
+	if (req->size <= RSB_IO_MAX) {
+		data = malloc(req->size + 1);
+		r = data ? read_fh(rq->sess, req, data, &rep.data.size) : -ENOMEM;
+		rep.data.data = data;
+	}
+	rsb_request_reply(rq, r, &rep);
+}
+
+static int
+write_at(int fd, struct rsb_bytes data, uint64_t offset)
+{
+	while (data.size) {
+		ssize_t n = pwrite(fd, data.data, data.size, (off_t)offset);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			return -EIO;
+		data.data += n;
+		data.size -= (size_t)n;
+		offset += (uint64_t)n;
+	}
+	return 0;
+}
+
+/*
+ * The kernel finds the end under the inode's lock, so processes of the sandbox may append too. With
+ * offset -1 it moves the file position, which nothing else uses, to where the write ended.
+ */
+static int
+append(int fd, struct rsb_bytes data, uint64_t *ret_offset)
+{
+	bool first = true;
+
+	while (data.size) {
+		struct iovec iov = { .iov_base = (void *)(uintptr_t)data.data,
+			.iov_len = data.size };
+		ssize_t n = pwritev2(fd, &iov, 1, -1, RWF_APPEND);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			return -EIO;
+		off_t end = lseek(fd, 0, SEEK_CUR);
+		if (end < n)
+			return end < 0 ? -errno : -EIO;
+		if (first)
+			*ret_offset = (uint64_t)(end - n);
+		first = false;
+		data.data += n;
+		data.size -= (size_t)n;
+	}
+	return 0;
+}
+
+static int
+write_fh(struct rsb_sess *sess, const struct rsb_write_req *req, struct rsb_write_rep *rep)
+{
+	RSB_CLEANUP(rsb_fh_use_done) struct rsb_fh_use use = { .fhs = sess->fhs };
+	const struct rsb_root *root = rsb_nodes_root(sess->nodes);
+	int r = rsb_fhs_get(sess->fhs, req->fh, RSB_FH_FILE, &use.file);
+
+	if (r < 0)
+		return r;
+	if (req->flags & ~(uint64_t)(RSB_WRITE_APPEND | RSB_WRITE_KILL_SUIDGID))
+		return -EINVAL;
+	if (req->offset > (uint64_t)INT64_MAX - req->data.size)
+		return -EFBIG;
+	if (use.file->access == O_RDONLY)
+		return -EBADF;
+	if (req->flags & RSB_WRITE_KILL_SUIDGID) {
+		r = rsb_perm_kill_suidgid(root, use.file->fd);
+		if (r < 0)
+			return r;
+	}
+	rep->offset = req->offset;
+	if (req->flags & RSB_WRITE_APPEND)
+		r = append(use.file->fd, req->data, &rep->offset);
+	else
+		r = write_at(use.file->fd, req->data, req->offset);
+	if (r < 0)
+		return r;
+	return rsb_nodes_attr(sess->nodes, use.file->node, use.file->fd, &rep->attr);
+}
+
+void
+rsb_serve_write(struct rsb_request *rq, const struct rsb_write_req *req)
+{
+	struct rsb_write_rep rep;
+	int r = write_fh(rq->sess, req, &rep);
+
+	rsb_request_reply(rq, r, &rep);
+}
+
+void
+rsb_serve_release(struct rsb_request *rq, const struct rsb_fh_req *req)
+{
+	struct rsb_sess *sess = rq->sess;
+	struct rsb_fh *file;
+	int r = rsb_fhs_remove(sess->fhs, req->fh, RSB_FH_FILE, &file);
+
+	if (r == 0) {
+		rsb_locks_release(sess->locks, file);
+		rsb_nodes_unpin(sess->nodes, file->node);
+		rsb_fhs_put(sess->fhs, file);
+	}
+	rsb_request_reply(rq, r, NULL);
+}
