@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "exec/verbs.h"
-
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 
+#include "exec/verbs.h"
 #include "util/cleanup.h"
 
 #define CREATE_TTL_NS (600 * RSB_NSEC_PER_SEC)

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "exec/verbs.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -10,6 +8,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "exec/verbs.h"
 #include "keeper/deploy.h"
 #include "util/cleanup.h"
 #include "util/str.h"

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "exec/verbs.h"
-
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -8,6 +6,7 @@
 #include <unistd.h>
 
 #include "exec/daemon.h"
+#include "exec/verbs.h"
 #include "exec/where.h"
 #include "util/cleanup.h"
 #include "util/str.h"

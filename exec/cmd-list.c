@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "exec/verbs.h"
-
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "exec/verbs.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
 #include "util/json.h"

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "exec/verbs.h"
-
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -9,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "exec/daemon.h"
+#include "exec/verbs.h"
 #include "exec/where.h"
 #include "util/cleanup.h"
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "exec/verbs.h"
-
 #include <getopt.h>
 #include <stdio.h>
 
 #include "exec/daemon.h"
+#include "exec/verbs.h"
 #include "exec/where.h"
 #include "util/cleanup.h"
 #include "util/json.h"

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "exec/verbs.h"
-
 #include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
@@ -13,6 +11,7 @@
 #include "exec/daemon.h"
 #include "exec/outcome.h"
 #include "exec/progress.h"
+#include "exec/verbs.h"
 #include "exec/where.h"
 #include "keeper/sync.h"
 #include "util/cleanup.h"

@@ -10,10 +10,10 @@
  * ends this output: the far side gets it as its own EPIPE.
  */
 
+#include <stdbool.h>
+
 #include "util/buf.h"
 #include "util/loop.h"
-
-#include <stdbool.h>
 
 struct rsb_output;
 

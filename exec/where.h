@@ -4,10 +4,10 @@
 
 /* Which sandbox is meant, and what the current directory is called in it. */
 
+#include <stdbool.h>
+
 #include "keeper/state.h"
 #include "util/diag.h"
-
-#include <stdbool.h>
 
 struct rsb_where {
 	struct rsb_state state;

@@ -14,12 +14,12 @@
  * file and line in one sentence.
  */
 
-#include "util/diag.h"
-#include "util/secret.h"
-
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "util/diag.h"
+#include "util/secret.h"
 
 #define RSB_CONFIG_LINE_MAX 190 /* inih reads lines of at most 200 bytes with their end */
 #define RSB_CONFIG_LIST_MAX 256

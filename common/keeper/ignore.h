@@ -9,9 +9,9 @@
  * go into one that is left out.
  */
 
-#include "util/buf.h"
-
 #include <stdbool.h>
+
+#include "util/buf.h"
 
 #define RSB_IGNORE_PATTERNS_MAX 4096
 

@@ -13,12 +13,12 @@
  * wait and are for threads that may.
  */
 
+#include <stdbool.h>
+
 #include "proto/chan.h"
 #include "proto/op.h"
 #include "util/diag.h"
 #include "util/secret.h"
-
-#include <stdbool.h>
 
 struct rsb_link;
 

@@ -20,18 +20,18 @@
  * opens its receiver before it sends the request, and the sender starts with a credit of
  * RSB_CHAN_WINDOW.
  *
- * After a new connection a sender waits for the CREDIT that says where to go on, and asks for it with
- * an empty STREAM frame if the receiver was there before. An end counts as one more byte received.
- * The last frame of a channel that was closed, RESET or CREDIT, is repeated over connections until
- * rsb_chans_settle() says that the peer has it. So an end that began is never unknown to the other
- * one; a STREAM, or a CREDIT with something received, of an unknown channel is answered by RESET
- * with ESTALE, and means to an end that began that one side was rolled back.
+ * After a new connection a sender waits for the CREDIT that says where to go on, and asks for it
+ * with an empty STREAM frame if the receiver was there before. An end counts as one more byte
+ * received. The last frame of a channel that was closed, RESET or CREDIT, is repeated over
+ * connections until rsb_chans_settle() says that the peer has it. So an end that began is never
+ * unknown to the other one; a STREAM, or a CREDIT with something received, of an unknown channel is
+ * answered by RESET with ESTALE, and means to an end that began that one side was rolled back.
  */
+
+#include <stdbool.h>
 
 #include "proto/frame.h"
 #include "util/map.h"
-
-#include <stdbool.h>
 
 #define RSB_CHAN_WINDOW_MAX ((size_t)8 << 20)
 

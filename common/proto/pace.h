@@ -13,9 +13,9 @@
  * round trip is old, the maximum falls to RSB_PACE_MIN until it was measured again in that calm.
  */
 
-#include "util/macro.h"
-
 #include <stdbool.h>
+
+#include "util/macro.h"
 
 #define RSB_PACE_MIN ((size_t)256 << 10)
 #define RSB_PACE_MAX ((size_t)32 << 20)

@@ -7,9 +7,9 @@
  * decides what the sender is told. Keeps no bytes. Its owner reads the members, never writes them.
  */
 
-#include "proto/frame.h"
-
 #include <stdbool.h>
+
+#include "proto/frame.h"
 
 /* The peer is told at the latest after so many bytes, whatever the window. */
 #define RSB_RECEIVER_STEP ((uint64_t)64 << 10)

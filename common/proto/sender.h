@@ -7,9 +7,9 @@
  * there, and where the receiver's credit ends. Its owner reads the members, never writes them.
  */
 
-#include "proto/frame.h"
-
 #include <stdbool.h>
+
+#include "proto/frame.h"
 
 /*
  * buf holds the bytes from base on. base <= sent <= high <= base + length of buf; sent is where

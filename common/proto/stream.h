@@ -28,9 +28,9 @@
  * All functions are for one thread, or under one lock of the owner.
  */
 
-#include "proto/frame.h"
-
 #include <stdbool.h>
+
+#include "proto/frame.h"
 
 #define RSB_STREAM_COST 64u    /* bytes that a message counts beyond its size */
 #define RSB_STREAM_FIFO_RUN 4u /* FIFO messages in a row while a READ message waits */

@@ -14,10 +14,10 @@
  * peer in the tests.
  */
 
+#include <stdbool.h>
+
 #include "proto/ws-upgrade.h" /* IWYU pragma: export */
 #include "util/buf.h"
-
-#include <stdbool.h>
 
 enum rsb_ws_role { RSB_WS_CLIENT, RSB_WS_SERVER };
 

@@ -4,8 +4,8 @@
 #include "tests/fuzz/fuzz.h"
 
 /*
- * The first byte says whose turn it is, the rest is the peer's frame. Key and nonces are known, so that the corpus
- * can hold frames with good proofs.
+ * The first byte says whose turn it is, the rest is the peer's frame. Key and nonces are known, so
+ * that the corpus can hold frames with good proofs.
  */
 
 static void

@@ -2,7 +2,10 @@
 #include "proto/ws-upgrade.h"
 #include "tests/fuzz/fuzz.h"
 
-/* The same bytes as a request and as a response. What is accepted is not longer than what there was. */
+/*
+ * The same bytes as a request and as a response. What is accepted is not longer than what there
+ * was.
+ */
 
 #define KEY "dGhlIHNhbXBsZSBub25jZQ=="
 

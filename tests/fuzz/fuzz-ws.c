@@ -4,8 +4,8 @@
 #include "tests/fuzz/fuzz.h"
 
 /*
- * The first byte: role, and the size of the pieces in which the rest arrives. In pieces or whole, the
- * same messages, answers and end must come out.
+ * The first byte: role, and the size of the pieces in which the rest arrives. In pieces or whole,
+ * the same messages, answers and end must come out.
  */
 
 struct result {

@@ -3,8 +3,8 @@
 #define RSB_FUZZ_H
 
 /*
- * What a fuzz target defines: libFuzzer calls it with input after input, replay.c with the files of the
- * corpus. It aborts on what must not be; sanitizers see the rest.
+ * What a fuzz target defines: libFuzzer calls it with input after input, replay.c with the files of
+ * the corpus. It aborts on what must not be; sanitizers see the rest.
  */
 
 #include <stddef.h>

@@ -8,7 +8,10 @@
 #include "tests/fuzz/fuzz.h"
 #include "util/fd.h"
 
-/* A main() for a fuzz target under any compiler: runs it on every file of the directory that is named. */
+/*
+ * A main() for a fuzz target under any compiler: runs it on every file of the directory that is
+ * named.
+ */
 
 static int
 replay(int dir_fd, const char *name)

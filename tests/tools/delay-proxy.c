@@ -8,9 +8,6 @@
  * and takes commands on the control port, one a line, each answered by one line:
  *	drop | stall on|off | refuse on|off | rtt MS | mbit N | drop-after BYTES | stats | record
  */
-#include "path.h"
-#include "record.h"
-
 #include <arpa/inet.h>
 #include <errno.h>
 #include <signal.h>
@@ -22,6 +19,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "path.h"
+#include "record.h"
 #include "util/cleanup.h"
 #include "util/fd.h"
 #include "util/str.h"

@@ -9,10 +9,10 @@
  * handshake. All on one loop and its thread.
  */
 
-#include "util/loop.h"
-
 #include <netinet/in.h>
 #include <stdbool.h>
+
+#include "util/loop.h"
 
 struct rsb_path;
 
