@@ -9,11 +9,11 @@
  * the same, and the caller's go with what it makes.
  */
 
-#include "proto/op.h"
-
 #include <stdbool.h>
 #include <sys/stat.h>
 #include <sys/types.h>
+
+#include "proto/op.h"
 
 struct rsb_idmap {
 	bool forward; /* idmap=none */

@@ -7,19 +7,19 @@
  * the kernel. The cache is on while nobody but this mount can change the workspace: the link is
  * live and no process of a command lives.
  *
- *				kernel names, attributes	pages kept at open	own tables
- *	on			RSB_CACHE_TTL_S			if they agree		answer
- *	a command lives		0				no			do not
- *	link not live		0				no			answer what was true
+ *			kernel names, attributes	pages kept at open	own tables
+ *	on		RSB_CACHE_TTL_S			if they agree		answer
+ *	a command lives	0				no			do not
+ *	link not live	0				no			answer what was true
  *
  * Each time that a command starts or the last one ends, and for every new sidecar, a new
  * generation begins: what was learnt in an earlier one counts no more, without a walk over the
  * tables. Pure state, under the lock of fuse/fs.h.
  */
 
-#include "util/macro.h"
-
 #include <stdbool.h>
+
+#include "util/macro.h"
 
 #define RSB_CACHE_TTL_S 3600.0
 

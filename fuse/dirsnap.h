@@ -8,10 +8,10 @@
  * are entries 0 and 1. Pure memory, at most RSB_DIRSNAP_MAX entries.
  */
 
+#include <stdbool.h>
+
 #include "util/buf.h"
 #include "util/cleanup.h"
-
-#include <stdbool.h>
 
 #define RSB_DIRSNAP_MAX 4194304u
 

@@ -15,12 +15,12 @@
  * All under the lock of fuse/fs.h.
  */
 
+#include <stdbool.h>
+
 #include "fuse/shared.h"
 #include "proto/op.h"
 #include "util/list.h"
 #include "util/map.h"
-
-#include <stdbool.h>
 
 struct rsb_handle;
 struct rsb_inodes;

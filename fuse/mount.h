@@ -7,9 +7,9 @@
  * fusermount3(1) for others. Never looks at a path below a mount of ours.
  */
 
-#include "util/diag.h"
-
 #include <stdbool.h>
+
+#include "util/diag.h"
 
 struct rsb_mount_opts {
 	const char *name;       /* of the sandbox: the source is rsb:NAME */

@@ -7,9 +7,9 @@
  * mount.fuse.rsb NAME DIRECTORY [-sfnv] [-o OPTIONS].
  */
 
-#include "util/diag.h"
-
 #include <stdbool.h>
+
+#include "util/diag.h"
 
 struct rsb_options {
 	bool helper; /* called as mount.fuse.rsb */

@@ -11,10 +11,10 @@
  * Packets between daemon and supervisor are struct rsb_supervise_msg on a SOCK_SEQPACKET pair.
  */
 
+#include <sys/types.h>
+
 #include "fuse/mount.h"
 #include "fuse/shared.h"
-
-#include <sys/types.h>
 
 enum rsb_supervise_type {
 	RSB_SUPERVISE_MOUNT = 1, /* daemon: mount now */

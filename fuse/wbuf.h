@@ -9,10 +9,10 @@
  * write(2) appended stays in one piece.
  */
 
+#include <stdbool.h>
+
 #include "proto/limits.h"
 #include "util/buf.h"
-
-#include <stdbool.h>
 
 #define RSB_WBUF_MAX ((size_t)1 << 20)
 #define RSB_WBUF_EXTENTS_MAX 64u

@@ -224,7 +224,10 @@ rsb_entries_name(
 	if (r < 0) {
 		struct rsb_trash trash = RSB_TRASH_EMPTY;
 
-		/* Nothing but memory can be in this trash: the entry is new, or has entries below it. */
+		/*
+		 * Nothing but memory can be in this trash: the entry is new, or has entries below
+		 * it.
+		 */
 		rsb_entries_reap(t, named, &trash);
 		rsb_trash_empty(&trash);
 		return r == -ENOSPC ? -ENFILE : r;

@@ -4,8 +4,8 @@
 
 /*
  * The tables inside the node table: entries by id and by ident, their hints and the order in which
- * directory descriptors were used. No lock and no system call; node.c brings the lock, and empties the
- * trash after it was given back, since close(2) can block.
+ * directory descriptors were used. No lock and no system call; node.c brings the lock, and empties
+ * the trash after it was given back, since close(2) can block.
  */
 
 #include <stdbool.h>

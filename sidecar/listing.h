@@ -3,9 +3,9 @@
 #define RSB_LISTING_H
 
 /*
- * A directory that is read page by page. The kernel keeps the place, so entries that vanish or appear
- * between pages disturb no other. A user takes the listing for a whole page; two pages that were asked
- * for at once follow each other.
+ * A directory that is read page by page. The kernel keeps the place, so entries that vanish or
+ * appear between pages disturb no other. A user takes the listing for a whole page; two pages that
+ * were asked for at once follow each other.
  */
 
 #include "util/buf.h"

@@ -3,18 +3,18 @@
 #define RSB_LOCK_H
 
 /*
- * Locks of the host's processes, as real locks of the kernel here, so that they conflict with those of
- * the sandbox's processes and of other sessions.
+ * Locks of the host's processes, as real locks of the kernel here, so that they conflict with those
+ * of the sandbox's processes and of other sessions.
  *
  *  - POSIX locks of one owner on one inode are OFD locks of a descriptor that belongs to that pair
  *    alone: closing or unlocking by one owner touches nobody else's. EDEADLK is never found, as
  *    between processes of two machines.
  *  - flock(2) locks are those of the open file itself, and end with it.
  *
- * A request that waits occupies no worker. One thread tries all that wait again, in the order in which
- * they came: at once after one of our locks was given back, else after 1 ms, then twice as long and so on up
- * to 50 ms, for a process of the sandbox does not tell us that it has unlocked. A blocking call would need
- * a thread for each, and a signal that it can miss to be cancelled.
+ * A request that waits occupies no worker. One thread tries all that wait again, in the order in
+ * which they came: at once after one of our locks was given back, else after 1 ms, then twice as
+ * long and so on up to 50 ms, for a process of the sandbox does not tell us that it has unlocked. A
+ * blocking call would need a thread for each, and a signal that it can miss to be cancelled.
  *
  * Any thread. The calls under the lock inside are those that do not wait; on network file systems
  * even they take a round trip.
@@ -44,8 +44,8 @@ rsb_nodiscard int rsb_lock_of(const struct rsb_lock_req *req, struct rsb_lock *r
 rsb_nodiscard int rsb_locks_set(struct rsb_locks *locks, const struct rsb_root *root,
 	const struct rsb_fh *file, const struct rsb_lock *lock);
 /*
- * 0: rq waits, and will be answered; use->file is taken. 1: got it at once. Negative: errors as of set,
- * but not -EAGAIN; -EINTR: rq was cancelled already.
+ * 0: rq waits, and will be answered; use->file is taken. 1: got it at once. Negative: errors as of
+ * set, but not -EAGAIN; -EINTR: rq was cancelled already.
  */
 rsb_nodiscard int rsb_locks_wait(struct rsb_locks *locks, const struct rsb_root *root,
 	struct rsb_fh_use *use, const struct rsb_lock *lock, struct rsb_request *rq);

@@ -9,10 +9,11 @@
  *  - how often it was given, less what was forgotten;
  *  - the name under which it was seen last, below the node of that directory. It is a hint: the
  *    sandbox renames without telling us, so what a hint leads to is compared with the ident;
- *  - for directories an O_PATH descriptor, the least lately used of which are closed, and for files one
- *    while the host has them open. A node with a descriptor is found wherever it was moved, and
- *    as long as we hold it (dev, ino) means this inode alone: then a birth time that changed (overlayfs, when
- *    the file is copied to the upper layer) is taken over instead of making another node.
+ *  - for directories an O_PATH descriptor, the least lately used of which are closed, and for files
+ *    one while the host has them open. A node with a descriptor is found wherever it was moved, and
+ *    as long as we hold it (dev, ino) means this inode alone: then a birth time that changed
+ *    (overlayfs, when the file is copied to the upper layer) is taken over instead of making
+ *    another node.
  *
  * An entry outlives its last reference while entries below it remain, without an id, so that their
  * hints go on leading somewhere. Hints never form a ring.
@@ -45,7 +46,7 @@ struct rsb_binding {
 	uint64_t parent;  /* where it was seen */
 	const char *name; /* the same */
 	uint64_t id;      /* what to call it, if it has no id yet */
-	int *dir_fd; /* may be NULL; an O_PATH descriptor that is taken (set to -1) if it is useful */
+	int *dir_fd;      /* may be NULL; an O_PATH descriptor, taken (set to -1) if it is useful */
 };
 
 /* Counts as given once. Errors as rsb_nodes_offer(), and -ENOMEM. */
@@ -63,7 +64,10 @@ void rsb_nodes_named(
 void rsb_nodes_unnamed(struct rsb_nodes *nodes, const struct rsb_ident *ident, uint64_t parent,
 	const char *name, bool gone);
 
-/* One open file more: the node keeps fd (O_PATH, taken always) until the last unpin. -ESTALE: no such id. */
+/*
+ * One open file more: the node keeps fd (O_PATH, taken always) until the last unpin. -ESTALE: no
+ * such id.
+ */
 rsb_nodiscard int rsb_nodes_pin(struct rsb_nodes *nodes, uint64_t id, int fd);
 void rsb_nodes_unpin(struct rsb_nodes *nodes, uint64_t id);
 

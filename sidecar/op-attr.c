@@ -163,7 +163,10 @@ setattr(struct rsb_sess *sess, const struct rsb_setattr_req *req, struct rsb_att
 	rsb_autoclose int fd = subject(sess, &req->node, req->fh, &id);
 	if (fd < 0)
 		return fd;
-	/* Changing the owner clears set-user-ID, so the mode comes after it; changing the size sets times. */
+	/*
+	 * Changing the owner clears set-user-ID, so the mode comes after it; changing the size sets
+	 * times.
+	 */
 	r = set_owner(fd, req);
 	if (r == 0 && req->valid & RSB_SET_KILL_SUIDGID)
 		r = rsb_perm_kill_suidgid(root, fd);

@@ -14,7 +14,9 @@
 #include "sidecar/serve.h"
 #include "util/cleanup.h"
 
-/* Entries of a page, so that the reply is one frame; and what one entry and the rest take at most. */
+/*
+ * Entries of a page, so that the reply is one frame; and what one entry and the rest take at most.
+ */
 #define PAGE_SIZE_MAX ((size_t)60000)
 #define DIRENT_SIZE_MAX ((size_t)512)
 
@@ -55,14 +57,18 @@ get_listing(struct rsb_sess *sess, const struct rsb_readdir_req *req, struct rsb
 
 	if (r == 0)
 		return 0;
-	/* A file's number stays an error; two first pages at once share what the faster one opened. */
+	/*
+	 * A file's number stays an error; two first pages at once share what the faster one opened.
+	 */
 	r = open_listing(sess, req, ret_file);
 	if (r == -EINVAL)
 		r = rsb_fhs_get(sess->fhs, req->fh, RSB_FH_DIR, ret_file);
 	return r;
 }
 
-/* Attributes and an id. 0: not there any more; 1: it is an entry, even if nothing is known of it. */
+/*
+ * Attributes and an id. 0: not there any more; 1: it is an entry, even if nothing is known of it.
+ */
 static int
 examine(const struct page *page, const struct rsb_listing_entry *entry, uint64_t index,
 	struct rsb_dirent *d)

@@ -161,7 +161,9 @@ copy_range(struct copy *c)
 	return (ssize_t)done;
 }
 
-/* What copy_file_range(2) refuses, also where we copy by hand; cuts the length at the file's end. */
+/*
+ * What copy_file_range(2) refuses, also where we copy by hand; cuts the length at the file's end.
+ */
 static int
 check_copy(struct copy *c, const struct rsb_fh *in, const struct rsb_fh *out)
 {

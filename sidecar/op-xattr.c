@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Extended attributes. ACLs are refused: what they allow would be the sandbox's users, not the host's. */
+/*
+ * Extended attributes. ACLs are refused: what they allow would be the sandbox's users, not the
+ * host's.
+ */
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,8 +3,8 @@
 #define RSB_OWN_H
 
 /*
- * Who owns what is made. The thread takes the owner's file system ids for the call that makes it, and
- * keeps its capabilities: so the file has its owner from the first moment, directories with
+ * Who owns what is made. The thread takes the owner's file system ids for the call that makes it,
+ * and keeps its capabilities: so the file has its owner from the first moment, directories with
  * set-group-ID and default ACLs work as everywhere, and nothing is changed owner by name, which the
  * sandbox could have replaced meanwhile.
  */

@@ -7,17 +7,17 @@
  *	void rsb_serve_<op>(struct rsb_request *rq, const struct <request> *req)
  * for each op of the table that is not LOCAL; req views rq's own memory and lives until the reply.
  *
- * Which thread calls the handler: ops with INLINE the io thread; with WRITES the session's one mutator, in FIFO
- * order; the others a worker of the pool. The gate has seen to it that "after" was executed. A handler replies exactly
- * once, at once or (WAITS) later, from any thread.
+ * Which thread calls the handler: ops with INLINE the io thread; with WRITES the session's one
+ * mutator, in FIFO order; the others a worker of the pool. The gate has seen to it that "after" was
+ * executed. A handler replies exactly once, at once or (WAITS) later, from any thread.
  */
+
+#include <stdbool.h>
 
 #include "proto/codec.h"
 #include "proto/stream.h"
 #include "util/list.h"
 #include "util/loop.h"
-
-#include <stdbool.h>
 
 struct rsb_sess;
 
@@ -40,16 +40,17 @@ struct rsb_request {
 };
 
 /*
- * {any} Ends the request. error: 0 or negative errno; rep: the op's reply struct, only read during this call, NULL for
- * rsb_empty or on error. rq is gone afterwards.
+ * {any} Ends the request. error: 0 or negative errno; rep: the op's reply struct, only read during
+ * this call, NULL for rsb_empty or on error. rq is gone afterwards.
  */
 void rsb_request_reply(struct rsb_request *rq, int error, const void *rep);
 
 /*
- * {any} For WAITS: from now on, until the reply, the io thread may call cancel(rq), once, because the host cancels
- * or the session ends; that must lead to a reply (EINTR). -EINTR: it was cancelled already: reply with that at once.
- * A handler that also puts rq where other threads find it makes this call first, under the lock of that place, which cancel
- * takes too; then neither a cancel nor a grant in between is lost.
+ * {any} For WAITS: from now on, until the reply, the io thread may call cancel(rq), once, because
+ * the host cancels or the session ends; that must lead to a reply (EINTR). -EINTR: it was cancelled
+ * already: reply with that at once. A handler that also puts rq where other threads find it makes
+ * this call first, under the lock of that place, which cancel takes too; then neither a cancel nor
+ * a grant in between is lost.
  */
 rsb_nodiscard int rsb_request_waits(struct rsb_request *rq, void (*cancel)(struct rsb_request *rq));
 

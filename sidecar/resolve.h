@@ -7,8 +7,9 @@
 #include "sidecar/node.h"
 
 /*
- * An O_PATH descriptor, which the caller closes. -ESTALE: no such node, not what the host expects, or
- * it is neither where it was seen last nor can it be reached otherwise. Else an errno of openat2(2).
+ * An O_PATH descriptor, which the caller closes. -ESTALE: no such node, not what the host expects,
+ * or it is neither where it was seen last nor can it be reached otherwise. Else an errno of
+ * openat2(2).
  */
 rsb_nodiscard int rsb_resolve(struct rsb_nodes *nodes, const struct rsb_node *node);
 

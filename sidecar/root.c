@@ -188,8 +188,8 @@ rsb_root_ident(const struct rsb_root *root, int dir_fd, const char *name,
 		ret_ident->btime_nsec = st.stx_btime.tv_nsec;
 	}
 	/*
-	 * The handle holds the generation: birth times have the grain of a clock tick, and ext4 gives the
-	 * number of a file removed a moment ago to the next one.
+	 * The handle holds the generation: birth times have the grain of a clock tick, and ext4
+	 * gives the number of a file removed a moment ago to the next one.
 	 */
 	if (handle_of(dir_fd, name, &h, &mount_id) == 0) {
 		ret_ident->mount_id = mount_id;

@@ -3,9 +3,9 @@
 #define RSB_ROOT_H
 
 /*
- * The few ways in which the sidecar gets from a descriptor to another one. Nothing here takes a path:
- * a step is one component below a directory descriptor, and never follows a link at its end. What was
- * reached is told apart by a struct rsb_ident, since an inode number alone is used again.
+ * The few ways in which the sidecar gets from a descriptor to another one. Nothing here takes a
+ * path: a step is one component below a directory descriptor, and never follows a link at its end.
+ * What was reached is told apart by a struct rsb_ident, since an inode number alone is used again.
  *
  * Any thread. All functions that return a descriptor return it close-on-exec and as the caller's.
  */

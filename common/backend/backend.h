@@ -20,11 +20,11 @@
  *	-ECANCELED	rsb_backend_abort()
  */
 
+#include <stdbool.h>
+
 #include "util/buf.h"
 #include "util/diag.h"
 #include "util/secret.h"
-
-#include <stdbool.h>
 
 #define RSB_SANDBOX_ID_MAX 128
 #define RSB_INTENT_SIZE 32 /* hex digits */

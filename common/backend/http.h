@@ -9,10 +9,10 @@
  * thread at a time.
  */
 
+#include <stdbool.h>
+
 #include "util/buf.h"
 #include "util/diag.h"
-
-#include <stdbool.h>
 
 #define RSB_HTTP_BODY_MAX ((size_t)16 << 20)
 

@@ -3,9 +3,9 @@
 #define RSB_RIG_H
 
 /*
- * A session of the sidecar on a temporary directory, without link and worker threads: a test calls a handler and
- * gets the reply as the host would decode it. What a process of the sandbox does, the test does
- * itself below rig->dir_fd.
+ * A session of the sidecar on a temporary directory, without link and worker threads: a test calls
+ * a handler and gets the reply as the host would decode it. What a process of the sandbox does, the
+ * test does itself below rig->dir_fd.
  */
 
 #include <check.h>

@@ -231,7 +231,10 @@ START_TEST(does_not_follow_a_link_planted_in_the_way)
 	ck_assert_int_eq(rig_lookup(&rig, &dir, "secret", &node, NULL), -ENOTDIR);
 	ck_assert_int_eq(rig_mkdir(&rig, &dir, "made", &node), -ENOTDIR);
 
-	/* The directory becomes a link behind the host's back: its id goes on meaning the directory. */
+	/*
+	 * The directory becomes a link behind the host's back: its id goes on meaning the
+	 * directory.
+	 */
 	ck_assert_int_eq(rig_lookup(&rig, &rig_root, "dir", &dir, NULL), 0);
 	ck_assert_int_eq(renameat(rig.dir_fd, "dir", rig.dir_fd, "was"), 0);
 	ck_assert_int_eq(symlinkat("other", rig.dir_fd, "dir"), 0);
