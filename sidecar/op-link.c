@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "sidecar/attr.h"
 #include "sidecar/place.h"
 #include "sidecar/resolve.h"
 #include "sidecar/serve.h"
@@ -51,19 +50,36 @@ is_dir(const struct held *held)
 	return held->ident.type == S_IFDIR;
 }
 
+/*
+ * Its id and attributes after the operation. A link or rename in an overlay may have copied it, which
+ * gives it another birth time: that is noted before it is looked for again.
+ */
+static int
+look_again(struct held *held, struct rsb_nodes *nodes, uint64_t *ret_id, struct rsb_attr *ret_attr)
+{
+	uint64_t id = rsb_nodes_find(nodes, &held->ident);
+	int r = rsb_nodes_attr(nodes, id, held->fd, ret_attr);
+
+	if (r < 0)
+		return r;
+	held->ident.btime_sec = ret_attr->btime.sec;
+	held->ident.btime_nsec = (uint32_t)ret_attr->btime.nsec;
+	*ret_id = id;
+	return 0;
+}
+
 /* It lost the name of place: tells the table, and what the reply says of it. */
 static int
-lost_name(const struct held *held, struct rsb_nodes *nodes, const struct rsb_place *place,
+lost_name(struct held *held, struct rsb_nodes *nodes, const struct rsb_place *place,
 	uint64_t *ret_id, struct rsb_attr *ret_attr)
 {
-	int r = rsb_attr_read(held->fd, ret_attr);
+	int r = look_again(held, nodes, ret_id, ret_attr);
 
 	if (r < 0)
 		return r;
 	/* Some file systems count no links of directories; a removed one is gone. */
 	if (is_dir(held))
 		ret_attr->nlink = 0;
-	*ret_id = rsb_nodes_find(nodes, &held->ident);
 	rsb_nodes_unnamed(nodes, &held->ident, place->dir, place->name, ret_attr->nlink == 0);
 	return 0;
 }
@@ -160,20 +176,40 @@ do_rename(const struct renaming *rn)
 
 /* Of what had the new name before. */
 static int
-replaced(const struct renaming *rn, struct rsb_nodes *nodes, struct rsb_rename_rep *rep)
+replaced(struct renaming *rn, struct rsb_nodes *nodes, struct rsb_rename_rep *rep)
 {
-	if (rn->over.fd < 0)
-		return 0;
-	/* Two names of one inode: rename(2) does nothing, and both stay. */
-	if (rsb_ident_same(&rn->moved.ident, &rn->over.ident)) {
-		rep->over_id = rsb_nodes_find(nodes, &rn->over.ident);
-		return rsb_attr_read(rn->over.fd, &rep->over);
-	}
+	int r;
+
 	if (!(rn->flags & RENAME_EXCHANGE))
 		return lost_name(&rn->over, nodes, &rn->to, &rep->over_id, &rep->over);
-	rep->over_id = rsb_nodes_find(nodes, &rn->over.ident);
-	rsb_nodes_named(nodes, &rn->over.ident, rn->from.dir, rn->from.name);
-	return rsb_attr_read(rn->over.fd, &rep->over);
+	r = look_again(&rn->over, nodes, &rep->over_id, &rep->over);
+	if (r == 0)
+		rsb_nodes_named(nodes, &rn->over.ident, rn->from.dir, rn->from.name);
+	return r;
+}
+
+/* The names are changed: tells the table, and what the reply says. */
+static int
+renamed(struct renaming *rn, struct rsb_nodes *nodes, struct rsb_rename_rep *rep)
+{
+	uint64_t id;
+	int r = look_again(&rn->moved, nodes, &id, &rep->attr);
+
+	if (r < 0)
+		return r;
+	if (rn->over.fd >= 0 && rsb_ident_same(&rn->moved.ident, &rn->over.ident)) {
+		/* Two names of one inode: rename(2) did nothing, and both stay. */
+		rep->over_id = id;
+		rep->over = rep->attr;
+		return 0;
+	}
+	if (rn->over.fd >= 0) {
+		r = replaced(rn, nodes, rep);
+		if (r < 0)
+			return r;
+	}
+	rsb_nodes_named(nodes, &rn->moved.ident, rn->to.dir, rn->to.name);
+	return 0;
 }
 
 static int
@@ -193,12 +229,7 @@ rename_node(struct rsb_nodes *nodes, const struct rsb_rename_req *req, struct rs
 	r = do_rename(&rn);
 	if (r < 0)
 		return r;
-	r = replaced(&rn, nodes, rep);
-	if (r < 0)
-		return r;
-	if (rn.over.fd < 0 || !rsb_ident_same(&rn.moved.ident, &rn.over.ident))
-		rsb_nodes_named(nodes, &rn.moved.ident, rn.to.dir, rn.to.name);
-	r = rsb_attr_read(rn.moved.fd, &rep->attr);
+	r = renamed(&rn, nodes, rep);
 	if (r < 0)
 		return r;
 	r = rsb_place_attr(&rn.from, nodes, &rep->dir);
@@ -247,6 +278,10 @@ link_node(struct rsb_nodes *nodes, const struct rsb_link_req *req, struct rsb_en
 	if (r < 0)
 		return r;
 	r = link_fd(rsb_nodes_root(nodes), fd, &place);
+	if (r < 0)
+		return r;
+	/* Notes a new birth time, as look_again() does. */
+	r = rsb_nodes_attr(nodes, req->node.id, fd, &rep->attr);
 	if (r < 0)
 		return r;
 	/* The id is offered for the inode that has it, so nothing new can come of it. */

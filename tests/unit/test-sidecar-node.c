@@ -108,6 +108,11 @@ START_TEST(says_stale_about_a_file_that_was_replaced)
 	ck_assert_uint_ne(now.id, old.id);
 	ck_assert_int_eq(rig_getattr(&rig, &now, NULL), 0);
 	ck_assert_int_eq(rig_getattr(&rig, &old, NULL), -ESTALE);
+	/* Both may have one number: forgetting one leaves the other. */
+	forget(&rig, old.id, 1);
+	ck_assert_int_eq(rig_getattr(&rig, &now, NULL), 0);
+	ck_assert_int_eq(rig_lookup(&rig, &rig_root, "a", &old, NULL), 0);
+	ck_assert_uint_eq(old.id, now.id);
 	rig_done(&rig);
 }
 END_TEST
@@ -249,46 +254,102 @@ START_TEST(never_makes_a_ring_of_hints)
 }
 END_TEST
 
-START_TEST(knows_a_file_of_an_overlay_after_it_was_copied_up)
+/* Files low/d/f and so on below m, in a mount namespace of our own so that nothing is left behind. */
+static bool
+with_overlay(struct rig *rig, struct rsb_node *dir)
+{
+	static const char *const dirs[] = { "low", "low/d", "up", "work", "m" };
+	static const char options[] = "lowerdir=low,upperdir=up,workdir=work";
+	struct rsb_node mnt;
+
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return false;
+	rig_init(rig);
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(dirs); i++)
+		ck_assert_int_eq(mkdirat(rig->dir_fd, dirs[i], 0755), 0);
+	rig_put(rig, "low/d/f", "text");
+	rig_put(rig, "low/d/g", "text");
+	ck_assert_int_eq(fchdir(rig->dir_fd), 0);
+	if (mount("overlay", "m", "overlay", 0, options) < 0) {
+		ck_assert_int_eq(chdir("/"), 0);
+		rig_done(rig);
+		return false;
+	}
+	ck_assert_int_eq(rig_lookup(rig, &rig_root, "m", &mnt, NULL), 0);
+	ck_assert_int_eq(rig_lookup(rig, &mnt, "d", dir, NULL), 0);
+	return true;
+}
+
+static void
+overlay_done(struct rig *rig)
+{
+	ck_assert_int_eq(umount2("m", MNT_DETACH), 0);
+	ck_assert_int_eq(chdir("/"), 0);
+	rig_done(rig);
+}
+
+START_TEST(knows_a_file_of_an_overlay_after_a_write_copied_it)
 {
 	struct rig rig;
 	struct rsb_node dir, file, again;
 	uint64_t fh;
-	char options[256];
 
-	/* Mounts of our own, so that nothing is left behind. */
-	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+	if (!with_overlay(&rig, &dir))
 		return;
-	rig_init(&rig);
-	ck_assert_int_eq(mkdirat(rig.dir_fd, "low", 0755), 0);
-	ck_assert_int_eq(mkdirat(rig.dir_fd, "low/d", 0755), 0);
-	ck_assert_int_eq(mkdirat(rig.dir_fd, "up", 0755), 0);
-	ck_assert_int_eq(mkdirat(rig.dir_fd, "work", 0755), 0);
-	ck_assert_int_eq(mkdirat(rig.dir_fd, "m", 0755), 0);
-	rig_put(&rig, "low/d/f", "text");
-	ck_assert_int_eq(fchdir(rig.dir_fd), 0);
-	(void)snprintf(options, sizeof(options), "lowerdir=low,upperdir=up,workdir=work");
-	if (mount("overlay", "m", "overlay", 0, options) == 0) {
-		struct rsb_node mnt;
+	ck_assert_int_eq(rig_lookup(&rig, &dir, "f", &file, NULL), 0);
+	ck_assert_int_eq(rig_open(&rig, &file, O_RDWR, &fh), 0);
+	ck_assert_int_eq(rig_write(&rig, fh, 0, "TEXT"), 0);
+	/* By what the host was told first, and by the birth time of the copy. */
+	ck_assert_int_eq(rig_getattr(&rig, &file, NULL), 0);
+	ck_assert_int_eq(rig_release(&rig, fh), 0);
+	ck_assert_int_eq(rig_getattr(&rig, &file, NULL), 0);
+	ck_assert_int_eq(rig_lookup(&rig, &dir, "f", &again, NULL), 0);
+	ck_assert_uint_eq(again.id, file.id);
+	ck_assert_int_eq(rig_getattr(&rig, &again, NULL), 0);
+	ck_assert(again.btime.sec != file.btime.sec || again.btime.nsec != file.btime.nsec);
 
-		ck_assert_int_eq(rig_lookup(&rig, &rig_root, "m", &mnt, NULL), 0);
-		ck_assert_int_eq(rig_lookup(&rig, &mnt, "d", &dir, NULL), 0);
-		ck_assert_int_eq(rig_lookup(&rig, &dir, "f", &file, NULL), 0);
-		ck_assert_int_eq(rig_open(&rig, &file, O_RDWR, &fh), 0);
-		ck_assert_int_eq(rig_write(&rig, fh, 0, "TEXT"), 0);
-		/* By what the host was told first, and by the birth time of the copy. */
-		ck_assert_int_eq(rig_getattr(&rig, &file, NULL), 0);
-		ck_assert_int_eq(rig_release(&rig, fh), 0);
-		ck_assert_int_eq(rig_getattr(&rig, &file, NULL), 0);
-		ck_assert_int_eq(rig_lookup(&rig, &dir, "f", &again, NULL), 0);
-		ck_assert_uint_eq(again.id, file.id);
-		ck_assert_int_eq(rig_getattr(&rig, &again, NULL), 0);
-		ck_assert_int_eq(rig_lookup(&rig, &mnt, "d", &again, NULL), 0);
-		ck_assert_uint_eq(again.id, dir.id);
-		ck_assert_int_eq(umount2("m", MNT_DETACH), 0);
-	}
-	ck_assert_int_eq(chdir("/"), 0);
-	rig_done(&rig);
+	struct rsb_node mnt;
+	ck_assert_int_eq(rig_lookup(&rig, &rig_root, "m", &mnt, NULL), 0);
+	ck_assert_int_eq(rig_lookup(&rig, &mnt, "d", &again, NULL), 0);
+	ck_assert_uint_eq(again.id, dir.id);
+	overlay_done(&rig);
+}
+END_TEST
+
+START_TEST(knows_a_file_of_an_overlay_after_a_change_of_names_copied_it)
+{
+	struct rig rig;
+	struct rsb_node dir, f, g;
+
+	if (!with_overlay(&rig, &dir))
+		return;
+	ck_assert_int_eq(rig_lookup(&rig, &dir, "f", &f, NULL), 0);
+	ck_assert_int_eq(rig_lookup(&rig, &dir, "g", &g, NULL), 0);
+	const struct rsb_link_req link = {
+		.node = f,
+		.newparent = dir,
+		.newname = rsb_bytes_str("f2"),
+	};
+	struct rsb_entry_rep entry;
+	ck_assert_int_eq(rig_do(&rig, link, &link, &entry), 0);
+	ck_assert_uint_eq(entry.id, f.id);
+	ck_assert_int_eq(rig_getattr(&rig, &f, NULL), 0);
+
+	const struct rsb_rename_req move = {
+		.parent = dir,
+		.name = rsb_bytes_str("g"),
+		.newparent = dir,
+		.newname = rsb_bytes_str("g2"),
+	};
+	struct rsb_rename_rep moved;
+	ck_assert_int_eq(rig_do(&rig, rename, &move, &moved), 0);
+	ck_assert_int_eq(rig_getattr(&rig, &g, NULL), 0);
+
+	const struct rsb_setattr_req mode = { .node = g, .valid = RSB_SET_MODE, .mode = 0600 };
+	struct rsb_attr_rep attr;
+	ck_assert_int_eq(rig_do(&rig, setattr, &mode, &attr), 0);
+	ck_assert_int_eq(rig_getattr(&rig, &g, NULL), 0);
+	overlay_done(&rig);
 }
 END_TEST
 
@@ -306,7 +367,8 @@ main(void)
 		keeps_few_directories_open_and_finds_the_others_again,
 		keeps_the_way_to_a_node_whose_directory_was_forgotten,
 		never_makes_a_ring_of_hints,
-		knows_a_file_of_an_overlay_after_it_was_copied_up,
+		knows_a_file_of_an_overlay_after_a_write_copied_it,
+		knows_a_file_of_an_overlay_after_a_change_of_names_copied_it,
 	};
 
 	return unit_run("sidecar-node", tests, RSB_ARRAY_SIZE(tests));
