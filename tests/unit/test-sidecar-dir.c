@@ -9,6 +9,7 @@
 
 #include "tests/unit/rig.h"
 #include "tests/unit/unit.h"
+#include "util/thread.h"
 
 /* A page is one frame: head, envelope and the list. */
 #define PAGE_MAX (RSB_FRAME_MAX - 512)
@@ -285,6 +286,62 @@ START_TEST(ends_the_listing_of_a_directory_that_was_removed)
 }
 END_TEST
 
+struct reader {
+	struct rig *rig;
+	uint64_t first_id;
+	unsigned int n; /* entries that it got */
+};
+
+static void *
+read_one_page(void *arg)
+{
+	struct reader *reader = arg;
+	struct rsb_buf buf = { .max = 0 };
+	struct rsb_readdir_rep rep;
+	const struct rsb_readdir_req req = {
+		.node = rig_root,
+		.fh = 5,
+		.plus = 1,
+		.first_id = reader->first_id,
+		.max = 100,
+	};
+
+	if (rig_finish(rig_start(reader->rig, RSB_OP_readdir, &req), &rep, &buf) == 0)
+		reader->n = (unsigned int)rep.entries.n;
+	rsb_buf_done(&buf);
+	return NULL;
+}
+
+START_TEST(hands_pages_that_are_asked_for_at_once_out_one_by_one)
+{
+	struct rig rig;
+	struct reader readers[4];
+	pthread_t threads[RSB_ARRAY_SIZE(readers)];
+	struct rsb_readdir_rep rep;
+	char name[64];
+
+	rig_init(&rig);
+	for (unsigned int i = 0; i < 450; i++) {
+		name_file(name, sizeof(name), i);
+		rig_put(&rig, name, "");
+	}
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(readers); i++) {
+		readers[i] = (struct reader){ .rig = &rig, .first_id = 10000 * (i + 1) };
+		ck_assert_int_eq(
+			rsb_thread_start("reader", read_one_page, &readers[i], &threads[i]), 0);
+	}
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(readers); i++) {
+		ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
+		ck_assert_uint_eq(readers[i].n, 100);
+	}
+	/* They were four different pages. */
+	ck_assert_int_eq(page(&rig, 5, 1, 0, &rep), 0);
+	ck_assert_uint_eq(rep.entries.n, 50);
+	ck_assert_uint_eq(rep.done, 1);
+	rig_done(&rig);
+}
+END_TEST
+
 START_TEST(syncs_directories)
 {
 	struct rig rig;
@@ -313,6 +370,7 @@ main(void)
 		closes_a_listing_at_its_end_or_when_told,
 		refuses_numbers_that_make_no_sense,
 		ends_the_listing_of_a_directory_that_was_removed,
+		hands_pages_that_are_asked_for_at_once_out_one_by_one,
 		syncs_directories,
 	};
 

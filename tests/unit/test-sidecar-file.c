@@ -219,6 +219,27 @@ START_TEST(appends_where_the_end_is_and_tells_where_that_was)
 }
 END_TEST
 
+START_TEST(takes_the_flags_that_count)
+{
+	struct rig rig;
+	struct rsb_entry_rep rep;
+	uint64_t sync, dsync, direct;
+
+	rig_init(&rig);
+	ck_assert_int_eq(create(&rig, "sync", O_WRONLY | 04010000, &sync, &rep), 0);
+	ck_assert_int_eq(create(&rig, "dsync", O_WRONLY | 010000, &dsync, &rep), 0);
+	ck_assert_int_eq(rig_write(&rig, sync, 0, "text"), 0);
+	ck_assert_int_eq(rig_write(&rig, dsync, 0, "text"), 0);
+	ck_assert(!rig_reads(&rig, sync, 0, "text"));
+	/* Odd sizes go through O_DIRECT too; where the file system has it. */
+	if (create(&rig, "direct", O_RDWR | 040000, &direct, &rep) == 0) {
+		ck_assert_int_eq(rig_write(&rig, direct, 1, "ext"), 0);
+		ck_assert(rig_reads(&rig, direct, 1, "ext"));
+	}
+	rig_done(&rig);
+}
+END_TEST
+
 START_TEST(drops_set_user_id_before_a_write_that_asks_for_it)
 {
 	struct rig rig;
@@ -378,6 +399,7 @@ main(void)
 		refuses_numbers_that_make_no_sense,
 		goes_on_with_a_file_that_was_unlinked,
 		appends_where_the_end_is_and_tells_where_that_was,
+		takes_the_flags_that_count,
 		drops_set_user_id_before_a_write_that_asks_for_it,
 		never_opens_what_could_block_it,
 		serves_a_crowd_while_names_change,

@@ -294,6 +294,24 @@ START_TEST(bounds_the_number_of_waiting_requests)
 }
 END_TEST
 
+START_TEST(answers_what_waits_when_the_session_ends)
+{
+	struct rig rig;
+	struct rig_call *calls[3];
+	struct rsb_buf buf = { .max = 0 };
+	uint64_t a, b;
+
+	with_files(&rig, &a, &b);
+	ck_assert_int_eq(lock(&rig, a, 1, F_WRLCK), 0);
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(calls); i++)
+		calls[i] = wait_for(&rig, b, 2 + i, RSB_LOCK_POSIX, F_RDLCK);
+	rig_done(&rig);
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(calls); i++)
+		ck_assert_int_eq(rig_finish(calls[i], NULL, &buf), -EINTR);
+	rsb_buf_done(&buf);
+}
+END_TEST
+
 START_TEST(refuses_locks_that_are_none)
 {
 	struct rig rig;
@@ -401,6 +419,7 @@ main(void)
 		gives_a_free_lock_at_once_to_one_that_would_wait,
 		ends_a_wait_when_it_is_cancelled_or_its_file_closed,
 		bounds_the_number_of_waiting_requests,
+		answers_what_waits_when_the_session_ends,
 		refuses_locks_that_are_none,
 		lets_one_rival_in_at_a_time,
 	};
