@@ -3,20 +3,30 @@
 #define RSB_SESS_H
 
 /*
- * What one host's session owns in the sidecar: node table, open files, locks, processes, and the protocol
- * session that carries it over connections. Everything a host can make grow hangs here and has its maximum in proto/limits.h.
+ * What one host's session owns in the sidecar: node table, open files, locks, processes, and the
+ * protocol session that carries it over connections. Everything a host can make grow hangs here and
+ * has its maximum in proto/limits.h.
+ *
+ * Life: new, then any number of attach and detach (a connection comes and goes), then end, which is
+ * asynchronous: what waits is cancelled, processes are killed, and when the last request was
+ * answered the session frees itself.
  */
 
 #include "proto/session.h"
+#include "util/list.h"
 #include "util/loop.h"
+#include "util/map.h"
 #include "util/thread.h"
 
+#include <sys/resource.h>
 #include <sys/types.h>
 
 struct rsb_nodes;
 struct rsb_fhs;
 struct rsb_locks;
 struct rsb_procs;
+struct rsb_cgroups;
+struct rsb_workers;
 
 /* Facts of this sidecar, fixed at its start. */
 struct rsb_sidecar_config {
@@ -29,7 +39,23 @@ struct rsb_sidecar_config {
 	const char *cmd_user; /* name, home and shell of cmd_uid, from fgetpwent(3) */
 	const char *cmd_home;
 	const char *cmd_shell;
-	int is_root; /* the sidecar itself has uid 0: it can change ids */
+	int is_root;                 /* the sidecar itself has uid 0: it can change ids */
+	struct rsb_cgroups *cgroups; /* where commands get their own; NULL: a supervisor for each */
+	struct rlimit cmd_nofile;    /* RLIMIT_NOFILE of commands */
+};
+
+/* A connection, as the session sees it. */
+struct rsb_carrier {
+	void (*output)(void *arg);      /* there is something to send */
+	void (*lost)(void *arg, int r); /* no longer the session's: close. Not called by detach */
+	void *arg;
+};
+
+/* Who gets the bytes and events of one channel. Embedded in its owner. */
+struct rsb_chan_user {
+	void (*data)(struct rsb_chan_user *user, struct rsb_bytes data, bool fin);
+	void (*writable)(struct rsb_chan_user *user);
+	void (*reset)(struct rsb_chan_user *user, int r); /* the channel is closed already */
 };
 
 struct rsb_sess {
@@ -41,8 +67,59 @@ struct rsb_sess {
 	struct rsb_locks *locks;                 /* own lock inside */
 	struct rsb_procs *procs;                 /* {io} */
 	struct rsb_mutex lock;                   /* of the members of requests that say so */
+	struct rsb_workers *pool;                /* const; shared by all sessions */
+	struct rsb_workers *mutator;             /* const; one thread, this session's own */
+	uint32_t version;                        /* {io} agreed on at the last attach */
+	struct rsb_map calls;                    /* {io} requests by call id, until their reply */
+	struct rsb_map chan_users;               /* {io} */
+	struct rsb_list after;                   /* {io} requests that wait for a FIFO number */
+	uint64_t fifo_seen;                      /* {io} mutations admitted */
+	uint64_t fifo_done;                      /* {io} mutations executed */
+	struct rsb_carrier *carrier;             /* {io} NULL: detached */
+	uint64_t detached_ns;                    /* {io} since when, without a carrier */
+	struct rsb_task kick;                    /* {io} */
+	bool broken;                             /* {io} cannot be resumed */
+	bool ending;                             /* {io} */
+	bool procs_gone;                         /* {io} */
+	void (*ended)(void *arg);                /* {io} */
+	void *ended_arg;                         /* {io} */
 };
 
-/* node.h, fh.h, lock.h and proc.h have the life cycle of each: rsb_<x>_new(), rsb_<x>_free(). */
+/* All on the io thread. node.h, fh.h, lock.h and proc.h have the life cycle of what it owns. */
+
+rsb_nodiscard int rsb_sess_new(const struct rsb_sidecar_config *config, struct rsb_loop *loop,
+	struct rsb_workers *pool, uint64_t ping_ns, struct rsb_sess **ret_sess);
+/*
+ * ended(arg) comes when everything is gone and the memory freed; maybe before this returns. Call
+ * once.
+ */
+void rsb_sess_end(struct rsb_sess *sess, void (*ended)(void *arg), void *arg);
+/* Takes the next step of an end when the last request or process went. */
+void rsb_sess_check_end(struct rsb_sess *sess);
+
+/*
+ * A connection carries the session from now on; one that did before is told lost(). zip: borrowed
+ * until detach.
+ * -ESTALE as rsb_session_attach().
+ */
+rsb_nodiscard int rsb_sess_attach(struct rsb_sess *sess, struct rsb_carrier *carrier,
+	uint32_t version, const struct rsb_stream_state *peer, struct rsb_zip *zip);
+/* The connection broke. Nothing happens when another one has taken over. */
+void rsb_sess_detach(struct rsb_sess *sess, struct rsb_carrier *carrier);
+/* Something was queued: the carrier is told once, after the events of this round. */
+void rsb_sess_kick(struct rsb_sess *sess);
+/*
+ * The host broke the rules, or memory for its reply is missing: the connection ends with r, and no
+ * other resumes.
+ */
+void rsb_sess_fail(struct rsb_sess *sess, int r);
+
+/* As rsb_chan_open_*(); user gets the callbacks until rsb_sess_chan_close() or a reset. */
+rsb_nodiscard int rsb_sess_chan_open_receiver(
+	struct rsb_sess *sess, uint64_t chan, size_t window_max, struct rsb_chan_user *user);
+rsb_nodiscard int rsb_sess_chan_open_sender(
+	struct rsb_sess *sess, uint64_t chan, size_t buffer_max, struct rsb_chan_user *user);
+/* r: told to the peer by RESET; 0: nothing is told. */
+void rsb_sess_chan_close(struct rsb_sess *sess, uint64_t chan, int r);
 
 #endif
