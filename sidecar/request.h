@@ -12,27 +12,30 @@
  * executed. A handler replies exactly once, at once or (WAITS) later, from any thread.
  */
 
-#include <stdbool.h>
-
 #include "proto/codec.h"
 #include "proto/stream.h"
 #include "util/list.h"
 #include "util/loop.h"
+
+#include <stdbool.h>
 
 struct rsb_sess;
 
 struct rsb_request {
 	struct rsb_sess *sess;                  /* const; referenced until the reply */
 	uint32_t op;                            /* const */
+	uint32_t version;                       /* const; of the reply */
 	uint64_t id;                            /* const; the call's */
 	uint64_t after;                         /* const */
 	uint64_t fifo;                          /* const; its number when it WRITES, else 0 */
+	int bad;                                /* const; why it could not be decoded */
 	struct rsb_msg *msg;                    /* owned */
 	struct rsb_bytes body;                  /* views msg */
 	size_t reserved;                        /* {io} bytes reserved for the reply */
 	struct rsb_buf reply;                   /* encoded by rsb_request_reply() */
 	struct rsb_task task;                   /* back to the io thread */
 	struct rsb_list link;                   /* of the queue that it waits in */
+	void (*go)(struct rsb_request *rq);     /* {io} rsb_request_after() */
 	void (*cancel)(struct rsb_request *rq); /* {sess->lock} rsb_request_waits() */
 	bool cancelled;                         /* {sess->lock} */
 	void *priv;                             /* the handler's */
@@ -53,5 +56,15 @@ void rsb_request_reply(struct rsb_request *rq, int error, const void *rep);
  * a grant in between is lost.
  */
 rsb_nodiscard int rsb_request_waits(struct rsb_request *rq, void (*cancel)(struct rsb_request *rq));
+
+/* ---- for the gate and for handlers that open channels before they wait; io thread ---- */
+
+/* Calls go(rq) as soon as the mutation rq->after was executed: now, or later. */
+void rsb_request_after(struct rsb_request *rq, void (*go)(struct rsb_request *rq));
+/* Ends a wait of rsb_request_after() or rsb_request_waits(); without effect on one that runs. */
+void rsb_request_cancel(struct rsb_request *rq);
+/* A request for sess, in its table of calls; its msg is still to be set. -ENOMEM, -ENOSPC. */
+rsb_nodiscard int rsb_request_new(struct rsb_sess *sess, const struct rsb_call_head *head,
+	size_t reserved, struct rsb_request **ret_rq);
 
 #endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+#include "sidecar/dispatch.h"
+
+#include <errno.h>
+
+#include "sidecar/request.h"
+#include "sidecar/serve.h"
+#include "sidecar/sess.h"
+#include "sidecar/worker.h"
+
+typedef void (*serve_fn)(struct rsb_request *rq);
+
+/* clang-format off */
+#define MESSAGE(owner)
+#define FIELD(owner, kind, name, since, limit)
+#define REC(owner, type, name, since)
+#define SEQ(owner, type, name, since, limit)
+#define STRS(owner, name, since, limit, each)
+#define END(owner)
+/*
+ * The gate lets no LOCAL op through; the constant condition keeps the linker from asking for a
+ * handler.
+ */
+#define OP(op, number, reqtype, reptype, since, flags) \
+	static void \
+	run_##op(struct rsb_request *rq) \
+	{ \
+		if (!((flags) & RSB_OP_LOCAL)) \
+			rsb_serve_##op(rq, (const struct reqtype *)(const void *)rq->req); \
+	}
+#include "proto/ops.def"
+#undef OP
+
+#define OP(op, number, reqtype, reptype, since, flags) [number] = run_##op,
+static const serve_fn serve[RSB_OP_NUMBER_MAX + 1] = {
+#include "proto/ops.def"
+};
+#undef MESSAGE
+#undef FIELD
+#undef REC
+#undef SEQ
+#undef STRS
+#undef END
+#undef OP
+/* clang-format on */
+
+static bool
+known(const struct rsb_sess *sess, uint32_t op)
+{
+	return op <= RSB_OP_NUMBER_MAX && rsb_ops[op].name && rsb_ops[op].since <= sess->version &&
+	       !(rsb_ops[op].flags & RSB_OP_LOCAL);
+}
+
+void
+rsb_dispatch_run(struct rsb_request *rq)
+{
+	if (rq->bad < 0)
+		rsb_request_reply(rq, rq->bad, NULL);
+	else
+		serve[rq->op](rq);
+}
+
+/* To the thread of its op. */
+static void
+route(struct rsb_request *rq)
+{
+	uint32_t flags = rsb_ops[rq->op].flags;
+	int r;
+
+	if (flags & RSB_OP_INLINE || rq->bad < 0) {
+		rsb_dispatch_run(rq);
+		return;
+	}
+	r = rsb_workers_push(rq->sess->pool, rq);
+	if (r < 0)
+		rsb_request_reply(rq, r, NULL);
+}
+
+/*
+ * What the mutator gets is executed in the order of admission, so it need not wait for a number of
+ * its own past; even what cannot be decoded goes there, or a later number would count as executed
+ * too early. A handler that opens channels runs at once, so that bytes sent right behind the
+ * request find them, and sees to "after" by itself.
+ */
+static void
+admit(struct rsb_request *rq)
+{
+	struct rsb_sess *sess = rq->sess;
+	int r;
+
+	if (rsb_ops[rq->op].flags & RSB_OP_WRITES) {
+		rq->fifo = ++sess->fifo_seen;
+		r = rsb_workers_push(sess->mutator, rq);
+		if (r < 0)
+			rsb_request_reply(rq, r, NULL);
+	} else if (rq->bad < 0 || rq->op == RSB_OP_spawn || rq->op == RSB_OP_tar_in) {
+		route(rq);
+	} else {
+		rsb_request_after(rq, route);
+	}
+}
+
+/* 1: the next message was taken; 0: no space for its reply now; negative: against the rules. */
+static int
+take(struct rsb_sess *sess, const struct rsb_msg *msg)
+{
+	struct rsb_stream *stream = rsb_session_stream(sess->proto);
+	struct rsb_call_head head;
+	struct rsb_request *rq;
+	size_t size;
+	int r;
+
+	r = rsb_codec_head((struct rsb_bytes){ .data = msg->data, .size = msg->size }, &head);
+	if (r < 0)
+		return r;
+	if (head.op == 0 || head.id == 0 || rsb_map_get(&sess->calls, head.id))
+		return -EBADMSG;
+	size = rsb_codec_reply_max(head.op);
+	r = rsb_stream_reserve(stream, size);
+	if (r < 0)
+		return r == -EAGAIN ? 0 : r;
+
+	r = rsb_request_new(sess, &head, size, &rq);
+	if (r < 0) {
+		rsb_stream_unreserve(stream, size);
+		return r;
+	}
+	rq->msg = rsb_stream_take(stream);
+	if (!known(sess, head.op)) {
+		rsb_request_reply(rq, -EOPNOTSUPP, NULL);
+		return 1;
+	}
+	if (rsb_codec_decode(rsb_ops[head.op].req, head.body, rq->req) < 0)
+		rq->bad = -EBADMSG;
+	admit(rq);
+	return 1;
+}
+
+void
+rsb_dispatch_pump(struct rsb_sess *sess)
+{
+	struct rsb_stream *stream = rsb_session_stream(sess->proto);
+	const struct rsb_msg *msg;
+	int r;
+
+	while (!sess->ending && !sess->broken && (msg = rsb_stream_peek(stream))) {
+		r = take(sess, msg);
+		if (r < 0)
+			rsb_sess_fail(sess, r);
+		if (r <= 0)
+			return;
+	}
+}
+
+void
+rsb_dispatch_executed(struct rsb_sess *sess, uint64_t fifo)
+{
+	struct rsb_list *pos, *tmp;
+
+	sess->fifo_done = fifo;
+	rsb_list_for_each_safe (pos, tmp, &sess->after) {
+		struct rsb_request *rq = rsb_list_entry(pos, struct rsb_request, link);
+		void (*go)(struct rsb_request *) = rq->go;
+
+		if (rq->after > fifo)
+			continue;
+		rsb_list_remove(&rq->link);
+		rq->go = NULL;
+		go(rq);
+	}
+}
