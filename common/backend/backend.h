@@ -93,7 +93,7 @@ struct rsb_backend;
 
 /* All may wait. Return values as above. diag is last and may be NULL. */
 struct rsb_backend_ops {
-	const char *name;
+	const char *name; /* "e2b", "local" */
 	void (*free)(struct rsb_backend *backend);
 	int (*create)(struct rsb_backend *backend, const struct rsb_backend_create *req,
 		struct rsb_sandbox *ret_sandbox, struct rsb_diag *diag);

@@ -35,6 +35,7 @@ struct rsb_http_request {
 	int body_fd; /* with body empty and body_size > 0: the body, from its start */
 	uint64_t body_size;
 	uint64_t timeout_ns; /* for all of it */
+	bool once;           /* on a connection of its own, so that it is never sent twice */
 	/*
 	 * Streams a 2xx answer instead of keeping it: 0 to go on, > 0 to hang up with
 	 * success, negative errno to hang up with that. Requests of another rsb_http may be
