@@ -33,6 +33,15 @@ rsb_backend_abort(struct rsb_backend *backend)
 }
 
 void
+rsb_backend_rearm(struct rsb_backend *backend)
+{
+	eventfd_t n;
+
+	/* EAGAIN: it was not aborted */
+	(void)eventfd_read(backend->abort_fd, &n);
+}
+
+void
 rsb_backend_free(struct rsb_backend *backend)
 {
 	if (backend)

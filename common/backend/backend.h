@@ -141,6 +141,8 @@ struct rsb_backend {
 
 /* {any} The request under way and all later ones end with -ECANCELED. */
 void rsb_backend_abort(struct rsb_backend *backend);
+/* Takes that back. */
+void rsb_backend_rearm(struct rsb_backend *backend);
 void rsb_backend_free(struct rsb_backend *backend); /* NULL is fine */
 RSB_DEFINE_CLEANUP(struct rsb_backend *, rsb_backend_free)
 

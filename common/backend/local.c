@@ -21,7 +21,7 @@
 #define POLL_MS 20
 #define IDLE "10min"
 #define KEY_BYTES 32
-#define PORT_FILE "local-port.json"
+#define PORT_FILE "local/port.json"
 #define KEY_FILE "local-key"
 #define LOG_FILE "local.log"
 #define FILE_MAX 4096
@@ -224,21 +224,19 @@ launch(char *const *env, const struct place *place, int *ret_pid_fd)
 	return rsb_spawn(&spawn, &pid, ret_pid_fd);
 }
 
-/* What the server said before it gave up: its last line. */
+/* What the server said when it gave up. */
 static int
 say_log(const struct place *place, int r, struct rsb_diag *diag)
 {
+	static const char mark[] = "rsb-local: ";
 	rsb_autofree char *text = NULL;
 	char *line;
-	size_t n;
 
 	if (rsb_fd_read_file(place->fd, LOG_FILE, FILE_MAX, &text) < 0)
 		return rsb_diag_set(diag, r, "rsb-local does not start");
-	n = strlen(text);
-	while (n > 0 && text[n - 1] == '\n')
-		text[--n] = '\0';
-	line = strrchr(text, '\n');
-	line = line ? line + 1 : text;
+	line = strstr(text, mark);
+	line = line ? line + strlen(mark) : text;
+	line[strcspn(line, "\n")] = '\0';
 	return rsb_diag_set(diag, r, "rsb-local does not start%s%s", line[0] ? ": " : "", line);
 }
 
@@ -272,15 +270,34 @@ start_server(char *const *env, const struct place *place, struct rsb_local *ret_
 	return say_log(place, -ETIMEDOUT, diag);
 }
 
+/* A server of ours behind another address, say a proxy's: it runs already. */
+static int
+use_named(const char *url, const struct place *place, struct rsb_local *ret_local,
+	struct rsb_diag *diag)
+{
+	int r;
+
+	if (strlen(url) >= sizeof(ret_local->url))
+		return rsb_diag_set(diag, -EINVAL, "RSB_LOCAL_URL is too long");
+	r = load_key(place, &ret_local->api_key);
+	if (r < 0)
+		return rsb_diag_set(diag, r, "RSB_LOCAL_URL is set, but no rsb-local of yours runs");
+	strcpy(ret_local->url, url);
+	return 0;
+}
+
 int
 rsb_local_open(char *const *env, struct rsb_local *ret_local, struct rsb_diag *diag)
 {
 	RSB_CLEANUP(place_done) struct place place = { .fd = -1 };
+	const char *named = env_get(env, "RSB_LOCAL_URL");
 	int r;
 
 	r = open_place(env, &place, diag);
 	if (r < 0)
 		return r;
+	if (named && named[0])
+		return use_named(named, &place, ret_local, diag);
 	if (try_server(&place, ret_local) == 0)
 		return 0;
 	/* one of us starts it, the others find it */

@@ -21,12 +21,12 @@
 #include "util/diag.h"
 #include "util/secret.h"
 
-#define RSB_CONFIG_LINE_MAX 190 /* inih reads lines of at most 200 bytes with their end */
 #define RSB_CONFIG_LIST_MAX 256
 
 struct rsb_config_list {
 	char **items; /* NULL-terminated; never NULL */
 	size_t n;
+	bool fresh; /* while loading: this source said nothing of it yet */
 };
 
 enum rsb_config_backend { RSB_CONFIG_AUTO, RSB_CONFIG_E2B, RSB_CONFIG_LOCAL };

@@ -5,18 +5,21 @@
 /*
  * What the keeper does next: a pure table of state and event. A living or paused sandbox is
  * always preferred; "gone" takes the control plane's 404; an unclear answer is never taken
- * for either.
+ * for either. A sidecar is only started anew when the sandbox is known to run and nothing of
+ * ours answers there.
  */
 
 #include "keeper/keeper.h"
 
 enum rsb_recover_event {
+	RSB_RECOVER_BEGIN,        /* the keeper starts */
 	RSB_RECOVER_LINK_LIVE,    /* the link is up */
 	RSB_RECOVER_LINK_SUSPECT, /* no frame for some intervals */
 	RSB_RECOVER_LINK_DOWN, /* it broke, or an attempt failed as a passing fault may make it */
-	RSB_RECOVER_LINK_REFUSED, /* not our sidecar answers, or nothing listens */
+	RSB_RECOVER_LINK_REFUSED, /* not our sidecar answers there, or nothing listens */
 	RSB_RECOVER_TIMER,        /* the back-off passed */
-	RSB_RECOVER_IS_RUNNING,   /* answers of the control plane */
+	RSB_RECOVER_IS_RUNNING, /* answers of the control plane; the link was not refused before */
+	RSB_RECOVER_IS_BARE,    /* it runs, and the link was refused */
 	RSB_RECOVER_IS_PAUSED,
 	RSB_RECOVER_IS_GONE,
 	RSB_RECOVER_IS_FORBIDDEN,
@@ -34,7 +37,6 @@ enum rsb_recover_action {
 	RSB_RECOVER_RESUME,
 	RSB_RECOVER_DEPLOY,
 	RSB_RECOVER_GIVE_UP, /* the sandbox is gone or barred: every call fails */
-	RSB_RECOVER_ACTION_N,
 };
 
 struct rsb_recover_step {

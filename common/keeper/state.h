@@ -64,7 +64,10 @@ bool rsb_state_has_daemon(struct rsb_state_dir *dir);
 rsb_nodiscard int rsb_state_load(
 	struct rsb_state_dir *dir, struct rsb_state *ret_state, struct rsb_diag *diag);
 rsb_nodiscard int rsb_state_save(struct rsb_state_dir *dir, const struct rsb_state *state);
-/* Removes the directory and all in it. dir stays to be closed. */
+/*
+ * Removes the directory and all in it. dir stays to be closed. -EBUSY: an intent is open; who
+ * removes that may lose a sandbox that runs.
+ */
 rsb_nodiscard int rsb_state_remove(struct rsb_state_dir *dir);
 
 /* The key, made on first use. */

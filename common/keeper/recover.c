@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+#include "keeper/recover.h"
+
+/* The states in which the link is being brought up. */
+static struct rsb_recover_step
+bring_up(enum rsb_keeper_state state, enum rsb_recover_event event, unsigned int attempts)
+{
+	bool ask = attempts >= RSB_RECOVER_ATTEMPTS;
+
+	switch (event) {
+	case RSB_RECOVER_LINK_LIVE:
+		return (struct rsb_recover_step){ RSB_KEEPER_LIVE, RSB_RECOVER_NOTHING };
+	case RSB_RECOVER_LINK_SUSPECT:
+		break;
+	case RSB_RECOVER_LINK_DOWN:
+	case RSB_RECOVER_LINK_REFUSED:
+		return (struct rsb_recover_step){ state, ask ? RSB_RECOVER_ASK : RSB_RECOVER_WAIT };
+	case RSB_RECOVER_TIMER:
+	case RSB_RECOVER_DONE:
+		return (struct rsb_recover_step){ state, RSB_RECOVER_CONNECT };
+	case RSB_RECOVER_BEGIN:
+		return (struct rsb_recover_step){ state, RSB_RECOVER_ASK };
+	case RSB_RECOVER_IS_RUNNING:
+		/* asked at the beginning: there was no attempt yet */
+		if (attempts == 0)
+			return (struct rsb_recover_step){ state, RSB_RECOVER_CONNECT };
+		return (struct rsb_recover_step){ state, RSB_RECOVER_WAIT };
+	case RSB_RECOVER_IS_BARE:
+		return (struct rsb_recover_step){ RSB_KEEPER_RESTARTING, RSB_RECOVER_DEPLOY };
+	case RSB_RECOVER_IS_PAUSED:
+		return (struct rsb_recover_step){ RSB_KEEPER_RESUMING, RSB_RECOVER_RESUME };
+	case RSB_RECOVER_IS_GONE:
+	case RSB_RECOVER_IS_FORBIDDEN:
+		return (struct rsb_recover_step){ RSB_KEEPER_LOST, RSB_RECOVER_GIVE_UP };
+	case RSB_RECOVER_IS_UNCLEAR:
+	case RSB_RECOVER_FAILED:
+		return (struct rsb_recover_step){ state, RSB_RECOVER_WAIT };
+	case RSB_RECOVER_EVENT_N:
+		break;
+	}
+	return (struct rsb_recover_step){ state, RSB_RECOVER_NOTHING };
+}
+
+/* What the control plane says of a sandbox that answers us does not matter. */
+static struct rsb_recover_step
+live(enum rsb_keeper_state state, enum rsb_recover_event event)
+{
+	switch (event) {
+	case RSB_RECOVER_LINK_LIVE:
+		return (struct rsb_recover_step){ RSB_KEEPER_LIVE, RSB_RECOVER_NOTHING };
+	case RSB_RECOVER_LINK_SUSPECT:
+		return (struct rsb_recover_step){ RSB_KEEPER_SUSPECT, RSB_RECOVER_NOTHING };
+	case RSB_RECOVER_LINK_DOWN:
+	case RSB_RECOVER_LINK_REFUSED:
+		return (struct rsb_recover_step){ RSB_KEEPER_RECONNECTING, RSB_RECOVER_CONNECT };
+	case RSB_RECOVER_BEGIN:
+	case RSB_RECOVER_TIMER:
+	case RSB_RECOVER_IS_RUNNING:
+	case RSB_RECOVER_IS_BARE:
+	case RSB_RECOVER_IS_PAUSED:
+	case RSB_RECOVER_IS_GONE:
+	case RSB_RECOVER_IS_FORBIDDEN:
+	case RSB_RECOVER_IS_UNCLEAR:
+	case RSB_RECOVER_DONE:
+	case RSB_RECOVER_FAILED:
+	case RSB_RECOVER_EVENT_N:
+		break;
+	}
+	return (struct rsb_recover_step){ state, RSB_RECOVER_NOTHING };
+}
+
+struct rsb_recover_step
+rsb_recover_next(enum rsb_keeper_state state, enum rsb_recover_event event, unsigned int attempts)
+{
+	switch (state) {
+	case RSB_KEEPER_LIVE:
+	case RSB_KEEPER_SUSPECT:
+		return live(state, event);
+	case RSB_KEEPER_STARTING:
+	case RSB_KEEPER_RECONNECTING:
+	case RSB_KEEPER_RESUMING:
+	case RSB_KEEPER_RESTARTING:
+		return bring_up(state, event, attempts);
+	case RSB_KEEPER_LOST:
+	case RSB_KEEPER_STOPPED:
+		break;
+	}
+	return (struct rsb_recover_step){ state, RSB_RECOVER_NOTHING };
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+#include "keeper/state.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+#include "util/cleanup.h"
+
+#define RSB_LOG_MODULE "state"
+#include "util/log.h"
+
+#define ID_PREFIX_MIN 4
+
+static int
+by_name(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static int
+is_name(const struct dirent *entry)
+{
+	return rsb_state_name_ok(entry->d_name);
+}
+
+static int
+visit(const char *root, const char *name, int (*fn)(void *arg, const struct rsb_state *state),
+	void *arg)
+{
+	RSB_CLEANUP(rsb_state_closep) struct rsb_state_dir *dir = NULL;
+	struct rsb_diag diag = { 0 };
+	struct rsb_state state;
+	int r;
+
+	r = rsb_state_open(root, name, false, &dir, &diag);
+	if (r == 0)
+		r = rsb_state_load(dir, &state, &diag);
+	if (r == 0)
+		return fn(arg, &state);
+	if (r != -ENOENT)
+		rsb_dbg("%s", diag.text);
+	return 0;
+}
+
+int
+rsb_state_list(const char *root, int (*fn)(void *arg, const struct rsb_state *state), void *arg)
+{
+	struct dirent **names = NULL;
+	int n = scandir(root, &names, is_name, by_name);
+	int r = 0;
+	int i;
+
+	if (n < 0)
+		return errno == ENOENT ? 0 : -errno;
+	for (i = 0; i < n; i++) {
+		if (r == 0)
+			r = visit(root, names[i]->d_name, fn, arg);
+		free(names[i]);
+	}
+	free(names);
+	return r;
+}
+
+struct search {
+	const char *id;   /* NULL: by path */
+	const char *path; /* absolute */
+	struct rsb_state best;
+	size_t rank; /* of best: length of what matched */
+	unsigned int n;
+};
+
+/* How much of path the directory covers: 0 nothing, else its length. */
+static size_t
+covers(const char *dir, const char *path)
+{
+	size_t n = strlen(dir);
+
+	while (n > 1 && dir[n - 1] == '/')
+		n--;
+	if (n == 0 || strncmp(dir, path, n) != 0)
+		return 0;
+	return path[n] == '\0' || path[n] == '/' || n == 1 ? n : 0;
+}
+
+static int
+compare(void *arg, const struct rsb_state *state)
+{
+	struct search *search = arg;
+	size_t rank;
+
+	if (search->id) {
+		rank = strncmp(state->sandbox_id, search->id, strlen(search->id)) == 0;
+	} else {
+		/* at equal length the mount counts before the source */
+		rank = 2 * covers(state->local_dir, search->path);
+		rank = rsb_max(rank, 2 * covers(state->mountpoint, search->path) + 1);
+		if (rank == 1)
+			rank = 0;
+	}
+	if (rank == 0 || rank < search->rank)
+		return 0;
+	search->n = rank == search->rank ? search->n + 1 : 1;
+	search->rank = rank;
+	search->best = *state;
+	return 0;
+}
+
+static int
+search_all(const char *root, struct search *search, const char *what, struct rsb_state *ret_state,
+	struct rsb_diag *diag)
+{
+	int r = rsb_state_list(root, compare, search);
+
+	if (r < 0)
+		return r;
+	if (search->n == 0)
+		return rsb_diag_set(diag, -ENOENT,
+			search->id ? "there is no sandbox '%s'" : "%s belongs to no sandbox", what);
+	if (search->n > 1)
+		return rsb_diag_set(diag, -EEXIST, "'%s' may be one of %u sandboxes: use its name",
+			what, search->n);
+	*ret_state = search->best;
+	return 0;
+}
+
+static int
+find_name(const char *root, const char *name, struct rsb_state *ret_state, struct rsb_diag *diag)
+{
+	RSB_CLEANUP(rsb_state_closep) struct rsb_state_dir *dir = NULL;
+	int r;
+
+	if (!rsb_state_name_ok(name))
+		return -ENOENT;
+	r = rsb_state_open(root, name, false, &dir, diag);
+	return r < 0 ? r : rsb_state_load(dir, ret_state, diag);
+}
+
+int
+rsb_state_find(const char *root, const char *what, const char *cwd, struct rsb_state *ret_state,
+	struct rsb_diag *diag)
+{
+	struct search search = { 0 };
+	rsb_autofree char *path = NULL;
+	int r;
+
+	if (!what) {
+		search.path = cwd;
+		return search_all(root, &search, cwd, ret_state, diag);
+	}
+	r = find_name(root, what, ret_state, diag);
+	if (r != -ENOENT)
+		return r;
+	if (strlen(what) >= ID_PREFIX_MIN && !strchr(what, '/')) {
+		search.id = what;
+		r = search_all(root, &search, what, ret_state, diag);
+		if (r != -ENOENT)
+			return r;
+	}
+	path = realpath(what, NULL);
+	if (!path)
+		return rsb_diag_set(diag, -ENOENT, "there is no sandbox '%s'", what);
+	search = (struct search){ .path = path };
+	return search_all(root, &search, path, ret_state, diag);
+}
