@@ -281,7 +281,8 @@ use_named(const char *url, const struct place *place, struct rsb_local *ret_loca
 		return rsb_diag_set(diag, -EINVAL, "RSB_LOCAL_URL is too long");
 	r = load_key(place, &ret_local->api_key);
 	if (r < 0)
-		return rsb_diag_set(diag, r, "RSB_LOCAL_URL is set, but no rsb-local of yours runs");
+		return rsb_diag_set(
+			diag, r, "RSB_LOCAL_URL is set, but no rsb-local of yours runs");
 	strcpy(ret_local->url, url);
 	return 0;
 }

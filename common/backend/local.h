@@ -17,8 +17,9 @@ struct rsb_local {
 };
 
 /*
- * env: the environment to look into and to start it with. May wait some seconds for a fresh
- * server.
+ * env: the environment to look into and to start it with. RSB_LOCAL_URL there names a server that
+ * runs already and takes this user's key; nothing is started then. May wait some seconds for a
+ * fresh server.
  */
 rsb_nodiscard int rsb_local_open(
 	char *const *env, struct rsb_local *ret_local, struct rsb_diag *diag);

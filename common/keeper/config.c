@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "keeper/ini.h"
+#include "keeper/inifile.h"
 #include "keeper/setting.h"
 #include "util/cleanup.h"
 #include "util/fd.h"
@@ -44,7 +44,8 @@ struct file {
 
 /* -ENOENT: of another sandbox, or of none. */
 static int
-pick_section(const struct file *file, const struct rsb_ini_entry *entry, const char **ret_section)
+pick_section(
+	const struct file *file, const struct rsb_inifile_entry *entry, const char **ret_section)
 {
 	const char *section = entry->section;
 	size_t n = strlen(SECTION);
@@ -66,7 +67,7 @@ pick_section(const struct file *file, const struct rsb_ini_entry *entry, const c
 }
 
 static int
-on_entry(void *arg, const struct rsb_ini_entry *entry, struct rsb_diag *diag)
+on_entry(void *arg, const struct rsb_inifile_entry *entry, struct rsb_diag *diag)
 {
 	const struct file *file = arg;
 	struct rsb_setting setting = {
@@ -98,11 +99,11 @@ load_file(const char *path, struct file *file, const char *sandbox, struct rsb_d
 		return rsb_diag_set(diag, r, "cannot read %s: %s", path, rsb_diag_text(NULL, r));
 	rsb_setting_source(file->config);
 	file->sandbox = NULL;
-	r = rsb_ini_parse(path, text, on_entry, file, diag);
+	r = rsb_inifile_parse(path, text, on_entry, file, diag);
 	if (r < 0 || !sandbox)
 		return r;
 	file->sandbox = sandbox;
-	return rsb_ini_parse(path, text, on_entry, file, diag);
+	return rsb_inifile_parse(path, text, on_entry, file, diag);
 }
 
 /*

@@ -251,13 +251,6 @@ handle(struct rsb_keeper *keeper, enum rsb_recover_event event)
 	}
 }
 
-static bool
-is_refusal(int reason)
-{
-	return reason == -ECONNREFUSED || reason == -EACCES || reason == -EPROTO ||
-	       reason == -EPROTONOSUPPORT;
-}
-
 static void
 link_is_live(struct rsb_keeper *keeper)
 {
@@ -277,6 +270,7 @@ link_is_live(struct rsb_keeper *keeper)
 static void
 link_is_down(struct rsb_keeper *keeper, int reason)
 {
+	enum rsb_recover_event event;
 	struct rsb_diag why;
 
 	rsb_link_why(keeper->link, &why);
@@ -286,8 +280,9 @@ link_is_down(struct rsb_keeper *keeper, int reason)
 	} else {
 		keeper->attempts++;
 	}
-	keeper->refused = is_refusal(reason);
-	handle(keeper, keeper->refused ? RSB_RECOVER_LINK_REFUSED : RSB_RECOVER_LINK_DOWN);
+	event = rsb_recover_link_event(reason);
+	keeper->refused = event == RSB_RECOVER_LINK_REFUSED;
+	handle(keeper, event);
 }
 
 static void
@@ -322,13 +317,12 @@ static void
 heartbeat(struct rsb_keeper *keeper)
 {
 	struct rsb_backend *backend = keeper->env.backend;
-	struct rsb_diag why = { 0 };
 	int r;
 
 	keeper->heartbeat_ns = rsb_now_ns() + keeper->env.config->keeper.heartbeat_ns;
 	if (rsb_keeper_state(keeper) != RSB_KEEPER_LIVE)
 		return;
-	r = backend->ops->extend(backend, keeper->saved.sandbox_id, keeper->saved.ttl_ns, &why);
+	r = backend->ops->extend(backend, keeper->saved.sandbox_id, keeper->saved.ttl_ns, NULL);
 	/* whether it is gone, the link knows first */
 	if (r < 0)
 		rsb_dbg_r(r, "heartbeat");
@@ -407,8 +401,7 @@ rsb_keeper_start(const struct rsb_keeper_config *config, struct rsb_keeper **ret
 	keeper->heartbeat_ns = now_ns + config->env.config->keeper.heartbeat_ns;
 	rsb_mutex_init(&keeper->lock);
 	rsb_cond_init(&keeper->cond);
-	/* before the thread, which may be heard of through the link at once */
-	*ret_keeper = keeper;
+	*ret_keeper = keeper; /* before the thread, which is heard of through the link at once */
 	r = rsb_thread_start("rsb-keeper", run, keeper, &keeper->thread);
 	if (r == 0)
 		return 0;
@@ -455,11 +448,10 @@ rsb_keeper_wait(struct rsb_keeper *keeper, uint64_t timeout_ns, struct rsb_diag 
 	rsb_mutex_lock(&keeper->lock);
 	while (r == 0 && keeper->state != RSB_KEEPER_LIVE && keeper->state != RSB_KEEPER_LOST)
 		r = rsb_cond_wait_until(&keeper->cond, &keeper->lock, deadline_ns);
-	if (keeper->state == RSB_KEEPER_LOST) {
+	if (keeper->state == RSB_KEEPER_LOST)
 		r = rsb_diag_set(diag, keeper->lost_r, "%s", keeper->lost.text);
-	} else if (keeper->state == RSB_KEEPER_LIVE) {
+	else if (keeper->state == RSB_KEEPER_LIVE)
 		r = 0;
-	}
 	rsb_mutex_unlock(&keeper->lock);
 	if (r == -ETIMEDOUT)
 		return rsb_diag_set(diag, r, "the sandbox was not reached in time");

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "keeper/recover.h"
 
+#include <errno.h>
+
 /* The states in which the link is being brought up. */
 static struct rsb_recover_step
 bring_up(enum rsb_keeper_state state, enum rsb_recover_event event, unsigned int attempts)
@@ -86,4 +88,18 @@ rsb_recover_next(enum rsb_keeper_state state, enum rsb_recover_event event, unsi
 		break;
 	}
 	return (struct rsb_recover_step){ state, RSB_RECOVER_NOTHING };
+}
+
+enum rsb_recover_event
+rsb_recover_link_event(int reason)
+{
+	switch (-reason) {
+	case ECONNREFUSED:
+	case EACCES:
+	case EPROTO:
+	case EPROTONOSUPPORT:
+		return RSB_RECOVER_LINK_REFUSED;
+	default:
+		return RSB_RECOVER_LINK_DOWN;
+	}
 }

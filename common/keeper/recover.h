@@ -51,4 +51,7 @@ struct rsb_recover_step {
 struct rsb_recover_step rsb_recover_next(
 	enum rsb_keeper_state state, enum rsb_recover_event event, unsigned int attempts);
 
+/* LINK_DOWN or LINK_REFUSED, by the errno of a link that went down. */
+enum rsb_recover_event rsb_recover_link_event(int reason);
+
 #endif

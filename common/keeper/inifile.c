@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "keeper/ini.h"
+#include "keeper/inifile.h"
 
 #include <errno.h>
 #include <string.h>
@@ -15,7 +15,7 @@ struct parse {
 	const char *name;
 	const char *pos; /* of what was not read yet */
 	unsigned int line;
-	int (*fn)(void *arg, const struct rsb_ini_entry *entry, struct rsb_diag *diag);
+	int (*fn)(void *arg, const struct rsb_inifile_entry *entry, struct rsb_diag *diag);
 	void *arg;
 	struct rsb_diag *diag;
 	int r;
@@ -36,11 +36,13 @@ check_line(struct parse *parse, const char *line, size_t size)
 	size_t key_size = strcspn(line, "=:\n");
 	size_t i;
 
-	if (size > RSB_INI_LINE_MAX)
+	if (size > RSB_INIFILE_LINE_MAX)
 		return refuse(parse, "the line is too long");
 	if (line[0] == ';' || line[0] == '#')
 		return 0;
-	if (line[0] == '[' && strcspn(line, "]\n") > RSB_INI_SECTION_MAX)
+	if (line[0] == '[' && !memchr(line, ']', size))
+		return refuse(parse, "the section's bracket is not closed");
+	if (line[0] == '[' && strcspn(line, "]\n") > RSB_INIFILE_SECTION_MAX)
 		return refuse(parse, "the section's name is too long");
 	if (line[0] != '[' && key_size < size && key_size > KEY_MAX)
 		return refuse(parse, "the key is too long");
@@ -77,7 +79,9 @@ on_entry(void *arg, const char *section, const char *key, const char *value)
 {
 	struct parse *parse = arg;
 	rsb_autofree char *name = NULL;
-	struct rsb_ini_entry entry = { .section = section, .value = value, .line = parse->line };
+	struct rsb_inifile_entry entry = {
+		.section = section, .value = value, .line = parse->line
+	};
 	struct rsb_diag why = { 0 };
 	size_t n = strlen(key);
 
@@ -101,9 +105,9 @@ on_entry(void *arg, const char *section, const char *key, const char *value)
 }
 
 int
-rsb_ini_parse(const char *name, const char *text,
-	int (*fn)(void *arg, const struct rsb_ini_entry *entry, struct rsb_diag *diag), void *arg,
-	struct rsb_diag *diag)
+rsb_inifile_parse(const char *name, const char *text,
+	int (*fn)(void *arg, const struct rsb_inifile_entry *entry, struct rsb_diag *diag),
+	void *arg, struct rsb_diag *diag)
 {
 	struct parse parse = { .name = name, .pos = text, .fn = fn, .arg = arg, .diag = diag };
 	int line;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef RSB_INI_H
-#define RSB_INI_H
+#ifndef RSB_INIFILE_H
+#define RSB_INIFILE_H
 
 /*
  * One file of settings, by inih. inih reads lines into 200 bytes and cuts what is over, takes
@@ -10,10 +10,10 @@
 
 #include "util/diag.h"
 
-#define RSB_INI_LINE_MAX 190
-#define RSB_INI_SECTION_MAX 48
+#define RSB_INIFILE_LINE_MAX 190
+#define RSB_INIFILE_SECTION_MAX 48
 
-struct rsb_ini_entry {
+struct rsb_inifile_entry {
 	const char *section; /* "sandbox", or "sandbox \"NAME\"" as it stands there */
 	const char *key;
 	const char *value;
@@ -25,8 +25,8 @@ struct rsb_ini_entry {
  * name: of the file, for the sentence. fn: 0 to go on, negative errno ends it and is
  * returned. -EINVAL with file and line.
  */
-rsb_nodiscard int rsb_ini_parse(const char *name, const char *text,
-	int (*fn)(void *arg, const struct rsb_ini_entry *entry, struct rsb_diag *diag), void *arg,
-	struct rsb_diag *diag);
+rsb_nodiscard int rsb_inifile_parse(const char *name, const char *text,
+	int (*fn)(void *arg, const struct rsb_inifile_entry *entry, struct rsb_diag *diag),
+	void *arg, struct rsb_diag *diag);
 
 #endif

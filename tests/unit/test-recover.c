@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+
+#include "keeper/recover.h"
+#include "tests/unit/unit.h"
+
+static const enum rsb_keeper_state bringing_up[] = {
+	RSB_KEEPER_STARTING,
+	RSB_KEEPER_RECONNECTING,
+	RSB_KEEPER_RESUMING,
+	RSB_KEEPER_RESTARTING,
+};
+
+static void
+expect(enum rsb_keeper_state state, enum rsb_recover_event event, unsigned int attempts,
+	struct rsb_recover_step want)
+{
+	struct rsb_recover_step got = rsb_recover_next(state, event, attempts);
+
+	ck_assert_msg(got.state == want.state && got.action == want.action,
+		"state %d, event %d, attempts %u: got %d, %d", state, event, attempts, got.state,
+		got.action);
+}
+
+#define STEP(s, a) ((struct rsb_recover_step){ RSB_KEEPER_##s, RSB_RECOVER_##a })
+
+START_TEST(reconnects_at_once_when_the_link_breaks)
+{
+	expect(RSB_KEEPER_LIVE, RSB_RECOVER_LINK_DOWN, 0, STEP(RECONNECTING, CONNECT));
+	expect(RSB_KEEPER_SUSPECT, RSB_RECOVER_LINK_DOWN, 0, STEP(RECONNECTING, CONNECT));
+	expect(RSB_KEEPER_LIVE, RSB_RECOVER_LINK_SUSPECT, 0, STEP(SUSPECT, NOTHING));
+	expect(RSB_KEEPER_SUSPECT, RSB_RECOVER_LINK_LIVE, 0, STEP(LIVE, NOTHING));
+}
+END_TEST
+
+START_TEST(asks_the_control_plane_after_some_failed_attempts)
+{
+	const enum rsb_keeper_state state = RSB_KEEPER_RECONNECTING;
+
+	expect(state, RSB_RECOVER_LINK_DOWN, 1, STEP(RECONNECTING, WAIT));
+	expect(state, RSB_RECOVER_TIMER, 1, STEP(RECONNECTING, CONNECT));
+	expect(state, RSB_RECOVER_LINK_DOWN, RSB_RECOVER_ATTEMPTS, STEP(RECONNECTING, ASK));
+	expect(state, RSB_RECOVER_LINK_REFUSED, RSB_RECOVER_ATTEMPTS, STEP(RECONNECTING, ASK));
+	expect(state, RSB_RECOVER_IS_RUNNING, 2, STEP(RECONNECTING, WAIT));
+}
+END_TEST
+
+START_TEST(brings_back_what_lives)
+{
+	size_t i;
+
+	for (i = 0; i < RSB_ARRAY_SIZE(bringing_up); i++) {
+		expect(bringing_up[i], RSB_RECOVER_IS_PAUSED, 2, STEP(RESUMING, RESUME));
+		expect(bringing_up[i], RSB_RECOVER_IS_BARE, 2, STEP(RESTARTING, DEPLOY));
+		expect(bringing_up[i], RSB_RECOVER_LINK_LIVE, 2, STEP(LIVE, NOTHING));
+	}
+	expect(RSB_KEEPER_RESUMING, RSB_RECOVER_DONE, 0, STEP(RESUMING, CONNECT));
+	expect(RSB_KEEPER_RESTARTING, RSB_RECOVER_DONE, 0, STEP(RESTARTING, CONNECT));
+	expect(RSB_KEEPER_RESTARTING, RSB_RECOVER_FAILED, 0, STEP(RESTARTING, WAIT));
+	expect(RSB_KEEPER_STARTING, RSB_RECOVER_BEGIN, 0, STEP(STARTING, ASK));
+	expect(RSB_KEEPER_STARTING, RSB_RECOVER_IS_RUNNING, 0, STEP(STARTING, CONNECT));
+}
+END_TEST
+
+/* In every state and at every count: gone is only what the control plane calls so. */
+START_TEST(gives_up_by_the_control_planes_word_alone)
+{
+	struct rsb_recover_step step;
+	unsigned int attempts;
+	int state, event;
+
+	for (state = 0; state <= RSB_KEEPER_STOPPED; state++)
+		for (event = 0; event <= RSB_RECOVER_EVENT_N; event++)
+			for (attempts = 0; attempts < 100; attempts++) {
+				step = rsb_recover_next((enum rsb_keeper_state)state,
+					(enum rsb_recover_event)event, attempts);
+				if (step.action != RSB_RECOVER_GIVE_UP)
+					continue;
+				ck_assert(event == RSB_RECOVER_IS_GONE ||
+					  event == RSB_RECOVER_IS_FORBIDDEN);
+				ck_assert_int_eq(step.state, RSB_KEEPER_LOST);
+			}
+	expect(RSB_KEEPER_LIVE, RSB_RECOVER_IS_GONE, 0, STEP(LIVE, NOTHING));
+	for (state = 0; state < (int)RSB_ARRAY_SIZE(bringing_up); state++) {
+		expect(bringing_up[state], RSB_RECOVER_IS_GONE, 2, STEP(LOST, GIVE_UP));
+		expect(bringing_up[state], RSB_RECOVER_IS_UNCLEAR, 99,
+			(struct rsb_recover_step){ bringing_up[state], RSB_RECOVER_WAIT });
+	}
+}
+END_TEST
+
+START_TEST(does_nothing_any_more_once_it_is_lost_or_stopped)
+{
+	int event;
+
+	for (event = 0; event <= RSB_RECOVER_EVENT_N; event++) {
+		expect(RSB_KEEPER_LOST, (enum rsb_recover_event)event, 1, STEP(LOST, NOTHING));
+		expect(RSB_KEEPER_STOPPED, (enum rsb_recover_event)event, 1,
+			STEP(STOPPED, NOTHING));
+	}
+}
+END_TEST
+
+START_TEST(tells_a_broken_link_from_a_refused_one)
+{
+	ck_assert_int_eq(rsb_recover_link_event(-ECONNRESET), RSB_RECOVER_LINK_DOWN);
+	ck_assert_int_eq(rsb_recover_link_event(-ETIMEDOUT), RSB_RECOVER_LINK_DOWN);
+	ck_assert_int_eq(rsb_recover_link_event(-EKEYREJECTED), RSB_RECOVER_LINK_DOWN);
+	ck_assert_int_eq(rsb_recover_link_event(-ECONNREFUSED), RSB_RECOVER_LINK_REFUSED);
+	ck_assert_int_eq(rsb_recover_link_event(-EACCES), RSB_RECOVER_LINK_REFUSED);
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const tests[] = {
+		reconnects_at_once_when_the_link_breaks,
+		asks_the_control_plane_after_some_failed_attempts,
+		brings_back_what_lives,
+		gives_up_by_the_control_planes_word_alone,
+		does_nothing_any_more_once_it_is_lost_or_stopped,
+		tells_a_broken_link_from_a_refused_one,
+	};
+
+	return unit_run("recover", tests, RSB_ARRAY_SIZE(tests));
+}
