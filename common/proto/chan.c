@@ -127,6 +127,15 @@ rsb_chan_open_receiver(struct rsb_chans *chans, uint64_t chan, size_t window_max
 	return 0;
 }
 
+/* The request that makes the other end may still be under way. */
+static bool
+is_early(const struct rsb_chan *chan)
+{
+	if (chan->kind == RSB_CHAN_SENDER)
+		return !chan->sender.known;
+	return !is_from_host(chan->id) && rsb_receiver_received(&chan->receiver) == 0;
+}
+
 void
 rsb_chan_close(struct rsb_chans *chans, uint64_t chan)
 {
@@ -147,6 +156,7 @@ rsb_chan_reset(struct rsb_chans *chans, uint64_t chan, int r)
 		forget(chans, c);
 		return;
 	}
+	last.early = is_early(c);
 	/* There is nothing left to stop; the sender has to know that all arrived. */
 	if (c->kind == RSB_CHAN_RECEIVER && c->receiver.fin) {
 		last.type = RSB_FRAME_CREDIT;
@@ -282,8 +292,10 @@ input_stream(struct rsb_chans *chans, const struct rsb_frame *frame)
 
 	if (!chan)
 		return rsb_roster_refuse(&chans->roster, id);
-	if (!rsb_chan_is_open(chan))
+	if (!rsb_chan_is_open(chan)) {
+		rsb_roster_repeat(&chans->roster, chan);
 		return 0;
+	}
 	if (chan->kind != RSB_CHAN_RECEIVER)
 		return -EBADMSG;
 	r = rsb_receiver_input(&chan->receiver, frame);
@@ -296,17 +308,6 @@ input_stream(struct rsb_chans *chans, const struct rsb_frame *frame)
 	return 0;
 }
 
-static uint64_t
-get_u64(const uint8_t *p)
-{
-	uint64_t v = 0;
-	int i;
-
-	for (i = 0; i < 8; i++)
-		v = v << 8 | p[i];
-	return v;
-}
-
 static int
 input_credit(struct rsb_chans *chans, const struct rsb_frame *frame)
 {
@@ -315,9 +316,9 @@ input_credit(struct rsb_chans *chans, const struct rsb_frame *frame)
 	bool was_drained, was_waiting;
 	int r;
 
-	if (frame->flags != 0 || frame->payload.size != 8)
-		return -EBADMSG;
-	received = get_u64(frame->payload.data);
+	r = rsb_roster_read_credit(frame, &received);
+	if (r < 0)
+		return r;
 	if (!chan) {
 		/* Only a sender of the sidecar can still be to come; then nothing was received. */
 		if (received == 0 && !is_from_host(id))
@@ -325,8 +326,7 @@ input_credit(struct rsb_chans *chans, const struct rsb_frame *frame)
 		return rsb_roster_refuse(&chans->roster, id);
 	}
 	if (!rsb_chan_is_open(chan)) {
-		if (received == 0)
-			rsb_roster_repeat(&chans->roster, chan);
+		rsb_roster_repeat(&chans->roster, chan);
 		return 0;
 	}
 	if (chan->kind != RSB_CHAN_SENDER)
@@ -353,7 +353,7 @@ is_rolled_back(const struct rsb_chan *chan, int error)
 {
 	if (error != -ESTALE)
 		return false;
-	return chan->kind == RSB_CHAN_SENDER ? chan->sender.known : chan->receiver.received > 0;
+	return chan->kind == RSB_CHAN_RECEIVER || chan->sender.known;
 }
 
 static int

@@ -18,9 +18,10 @@ rsb_roster_init(struct rsb_roster *roster)
 {
 	*roster = (struct rsb_roster){ 0 };
 	/* As many may be refused as opened. */
-	rsb_map_init(&roster->map, (size_t)2 * RSB_CHANS_MAX);
+	rsb_map_init(&roster->map, (size_t)2 * RSB_CHANS_MAX + RSB_ROSTER_EARLY_MAX);
 	rsb_list_init(&roster->partings);
 	rsb_list_init(&roster->parted);
+	rsb_list_init(&roster->early);
 }
 
 void
@@ -36,6 +37,23 @@ rsb_roster_done(struct rsb_roster *roster)
 		free(chan);
 	}
 	rsb_map_done(&roster->map);
+}
+
+/* Moves it into, or (n = -1) out of, the number of its kind. */
+static void
+count(struct rsb_roster *roster, const struct rsb_chan *chan, int n)
+{
+	size_t one = (size_t)n;
+
+	if (chan->kind == RSB_CHAN_REFUSED)
+		return;
+	if (chan->kind == RSB_CHAN_PARTED && chan->parting.early) {
+		roster->n_early += one;
+		return;
+	}
+	roster->n_ours += one;
+	if (chan->kind == RSB_CHAN_PARTED)
+		roster->n_parted += one;
 }
 
 static int
@@ -55,7 +73,7 @@ add(struct rsb_roster *roster, uint64_t id, enum rsb_chan_kind kind, struct rsb_
 		free(chan);
 		return r;
 	}
-	roster->n_ours += kind != RSB_CHAN_REFUSED;
+	count(roster, chan, 1);
 	*ret_chan = chan;
 	return 0;
 }
@@ -77,8 +95,7 @@ rsb_roster_forget(struct rsb_roster *roster, struct rsb_chan *chan)
 	rsb_list_remove(&chan->link);
 	if (chan->kind == RSB_CHAN_SENDER)
 		rsb_sender_done(&chan->sender);
-	roster->n_parted -= chan->kind == RSB_CHAN_PARTED;
-	roster->n_ours -= chan->kind != RSB_CHAN_REFUSED;
+	count(roster, chan, -1);
 	(void)rsb_map_del(&roster->map, chan->id); /* it returns chan */
 	free(chan);
 }
@@ -88,11 +105,12 @@ rsb_roster_part(struct rsb_roster *roster, struct rsb_chan *chan, const struct r
 	bool said)
 {
 	rsb_list_remove(&chan->link);
+	count(roster, chan, -1);
 	if (chan->kind == RSB_CHAN_SENDER)
 		rsb_sender_done(&chan->sender);
 	chan->kind = RSB_CHAN_PARTED;
 	chan->parting = *parting;
-	roster->n_parted++;
+	count(roster, chan, 1);
 	if (said)
 		chan->parting.mark = ++roster->mark;
 	rsb_list_append(said ? &roster->parted : &roster->partings, &chan->link);
@@ -101,8 +119,11 @@ rsb_roster_part(struct rsb_roster *roster, struct rsb_chan *chan, const struct r
 void
 rsb_roster_repeat(struct rsb_roster *roster, struct rsb_chan *chan)
 {
-	if (chan->kind != RSB_CHAN_PARTED || chan->parting.type != RSB_FRAME_RESET)
+	if (chan->kind != RSB_CHAN_PARTED || !chan->parting.early)
 		return;
+	count(roster, chan, -1);
+	chan->parting.early = false;
+	count(roster, chan, 1);
 	rsb_list_remove(&chan->link);
 	rsb_list_append(&roster->partings, &chan->link);
 }
@@ -113,7 +134,7 @@ rsb_roster_refuse(struct rsb_roster *roster, uint64_t id)
 	struct rsb_chan *chan;
 	int r;
 
-	if (roster->map.n - roster->n_ours >= RSB_CHANS_MAX)
+	if (roster->map.n - roster->n_ours - roster->n_early >= RSB_CHANS_MAX)
 		return -EBADMSG;
 	r = add(roster, id, RSB_CHAN_REFUSED, &chan);
 	if (r < 0)
@@ -143,6 +164,20 @@ rsb_roster_make_credit(struct rsb_roster *roster, uint64_t id, uint64_t limit, u
 }
 
 int
+rsb_roster_read_credit(const struct rsb_frame *frame, uint64_t *ret_received)
+{
+	uint64_t received = 0;
+	size_t i;
+
+	if (frame->flags != 0 || frame->payload.size != 8)
+		return -EBADMSG;
+	for (i = 0; i < frame->payload.size; i++)
+		received = received << 8 | frame->payload.data[i];
+	*ret_received = received;
+	return 0;
+}
+
+int
 rsb_roster_output(struct rsb_roster *roster, struct rsb_frame *ret_frame)
 {
 	struct rsb_parting *last;
@@ -164,8 +199,14 @@ rsb_roster_output(struct rsb_roster *roster, struct rsb_frame *ret_frame)
 		rsb_roster_forget(roster, chan);
 		return 1;
 	}
-	last->mark = ++roster->mark;
 	rsb_list_remove(&chan->link);
+	if (last->early) {
+		rsb_list_append(&roster->early, &chan->link);
+		if (roster->n_early > RSB_ROSTER_EARLY_MAX)
+			rsb_roster_forget(roster, chan_entry(roster->early.next));
+		return 1;
+	}
+	last->mark = ++roster->mark;
 	rsb_list_append(&roster->parted, &chan->link);
 	return 1;
 }
@@ -194,6 +235,10 @@ rsb_roster_detach(struct rsb_roster *roster)
 			rsb_roster_forget(roster, chan);
 	}
 	rsb_list_for_each_safe (pos, tmp, &roster->parted) {
+		rsb_list_remove(pos);
+		rsb_list_append(&roster->partings, pos);
+	}
+	rsb_list_for_each_safe (pos, tmp, &roster->early) {
 		rsb_list_remove(pos);
 		rsb_list_append(&roster->partings, pos);
 	}

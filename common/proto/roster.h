@@ -27,6 +27,7 @@ struct rsb_parting {
 	uint64_t b;
 	uint64_t received; /* of CREDIT */
 	uint64_t mark;     /* when it was sent */
+	bool early;        /* the peer may not know the channel yet */
 };
 
 struct rsb_chan {
@@ -40,12 +41,17 @@ struct rsb_chan {
 	};
 };
 
+/* Early partings that are kept. What the oldest ones waited for would have come long ago. */
+#define RSB_ROSTER_EARLY_MAX 256
+
 struct rsb_roster {
 	struct rsb_map map;
-	size_t n_ours;            /* all but REFUSED */
-	size_t n_parted;          /* PARTED */
+	size_t n_ours;   /* all but REFUSED and the early ones */
+	size_t n_parted; /* PARTED, but for the early ones */
+	size_t n_early;
 	struct rsb_list partings; /* PARTED and REFUSED, to be sent on this connection */
 	struct rsb_list parted;   /* PARTED, sent, in order of their marks */
+	struct rsb_list early;    /* PARTED, sent, oldest first */
 	uint64_t mark;            /* of the last one sent */
 	uint8_t received[8];      /* payload of the CREDIT that was made last */
 };
@@ -66,7 +72,7 @@ void rsb_roster_forget(struct rsb_roster *roster, struct rsb_chan *chan);
 /* Closes it but for its last frame. said: that was sent on this connection. */
 void rsb_roster_part(struct rsb_roster *roster, struct rsb_chan *chan,
 	const struct rsb_parting *parting, bool said);
-/* Its RESET reached the peer before the peer knew the channel: once more. */
+/* The peer knows the channel of an early RESET now: once more, and then it can be settled. */
 void rsb_roster_repeat(struct rsb_roster *roster, struct rsb_chan *chan);
 /*
  * A RESET for a number that is not here. -EBADMSG: the peer provokes more than it reads; -ENOMEM.
@@ -77,6 +83,8 @@ rsb_nodiscard int rsb_roster_refuse(struct rsb_roster *roster, uint64_t id);
 rsb_nodiscard int rsb_roster_output(struct rsb_roster *roster, struct rsb_frame *ret_frame);
 void rsb_roster_make_credit(struct rsb_roster *roster, uint64_t id, uint64_t limit,
 	uint64_t received, struct rsb_frame *ret_frame);
+/* What CREDIT says was received. -EBADMSG. */
+rsb_nodiscard int rsb_roster_read_credit(const struct rsb_frame *frame, uint64_t *ret_received);
 /* Those sent up to mark arrived. */
 void rsb_roster_settle(struct rsb_roster *roster, uint64_t mark);
 /* The connection is gone: what is not settled is to be sent again, what was refused is dropped. */

@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "proto/errmap.h"
+#include "proto/roster.h"
 #include "tests/unit/chan.h"
 #include "tests/unit/unit.h"
 
@@ -175,14 +176,51 @@ START_TEST(tells_a_receiver_that_comes_after_its_sender_gave_up)
 	ck_assert_int_eq(rsb_chan_open_receiver(sidecar.chans, UP, 0), 0);
 	settle();
 	ck_assert_int_eq(sidecar.reset, -EIO);
-	/* And when even that is forgotten. */
+	/* Long after. */
 	ck_assert_int_eq(rsb_chan_open_sender(host.chans, UP + 4, 10), 0);
-	rsb_chan_reset(host.chans, UP + 4, -EIO);
+	rsb_chan_reset(host.chans, UP + 4, -EPERM);
 	ck_assert_uint_eq(carry(&host, &sidecar, 9), 1);
 	rsb_chans_settle(host.chans, rsb_chans_mark(host.chans));
+	ck_assert_uint_eq(rsb_chans_unsettled(host.chans), 0);
+	reconnect();
+	ck_assert_uint_eq(carry(&host, &sidecar, 9), 1);
 	ck_assert_int_eq(rsb_chan_open_receiver(sidecar.chans, UP + 4, 0), 0);
 	settle();
-	ck_assert_int_eq(sidecar.reset, -EPIPE);
+	ck_assert_int_eq(sidecar.reset, -EPERM);
+	rsb_chans_settle(host.chans, rsb_chans_mark(host.chans));
+	reconnect();
+	ck_assert_uint_eq(carry(&host, &sidecar, 9), 0);
+	teardown();
+}
+END_TEST
+
+START_TEST(tells_a_sender_that_comes_after_its_receiver_gave_up)
+{
+	setup();
+	ck_assert_int_eq(rsb_chan_open_receiver(host.chans, DOWN, 0), 0);
+	rsb_chan_reset(host.chans, DOWN, -EIO);
+	ck_assert_uint_eq(carry(&host, &sidecar, 9), 1);
+	rsb_chans_settle(host.chans, rsb_chans_mark(host.chans));
+	ck_assert_int_eq(rsb_chan_open_sender(sidecar.chans, DOWN, 10), 0);
+	ck_assert_uint_eq(write_pattern(&sidecar, DOWN, 10), 10);
+	settle();
+	ck_assert_int_eq(sidecar.reset, -EIO);
+	teardown();
+}
+END_TEST
+
+START_TEST(keeps_the_resets_of_so_many_receivers_that_never_came)
+{
+	uint64_t proc;
+
+	setup();
+	for (proc = 100; proc < 100 + 10000; proc++) {
+		ck_assert_int_eq(rsb_chan_open_sender(host.chans, RSB_CHAN_STDIN(proc), 10), 0);
+		rsb_chan_close(host.chans, RSB_CHAN_STDIN(proc));
+		ck_assert_uint_eq(carry(&host, &sidecar, 9), 1);
+	}
+	reconnect();
+	ck_assert_uint_eq(carry(&host, &sidecar, SIZE_MAX), RSB_ROSTER_EARLY_MAX);
 	teardown();
 }
 END_TEST
@@ -317,7 +355,7 @@ START_TEST(bounds_the_table_and_what_a_peer_can_put_into_it)
 	ck_assert_int_eq(rsb_chan_open_sender(host.chans, chan, 1), -EMFILE);
 	ck_assert_int_eq(rsb_chan_open_sender(host.chans, 1, 1), -EEXIST);
 	/* Closed but not settled counts. */
-	rsb_chan_reset(host.chans, 1, -EIO);
+	rsb_chan_reset(host.chans, UP, -EIO);
 	ck_assert_int_eq(rsb_chan_open_sender(host.chans, chan, 1), -EMFILE);
 	ck_assert_uint_gt(carry(&host, NULL, SIZE_MAX), 0);
 	rsb_chans_settle(host.chans, rsb_chans_mark(host.chans));
@@ -341,6 +379,8 @@ main(void)
 		answers_frames_of_unknown_channels,
 		ends_the_other_end_when_one_is_closed,
 		tells_a_receiver_that_comes_after_its_sender_gave_up,
+		tells_a_sender_that_comes_after_its_receiver_gave_up,
+		keeps_the_resets_of_so_many_receivers_that_never_came,
 		tells_a_rolled_back_peer_by_the_channels_it_does_not_know,
 		closes_on_frames_against_the_rules,
 		closes_on_bytes_beyond_the_window,

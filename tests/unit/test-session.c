@@ -409,7 +409,7 @@ START_TEST(asks_early_whether_many_last_frames_arrived)
 	end_init(&b);
 	connect_ends(&a, &b, now_ns);
 	settle(&a, &b, now_ns);
-	for (chan = 1; chan <= 64; chan++) {
+	for (chan = 4; chan <= 4 * 64; chan += 4) {
 		ck_assert_int_eq(rsb_chan_open_receiver(rsb_session_chans(a.session), chan, 0), 0);
 		rsb_chan_reset(rsb_session_chans(a.session), chan, -EIO);
 	}
