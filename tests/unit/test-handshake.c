@@ -381,25 +381,49 @@ START_TEST(takes_a_refusal_that_is_garbled_for_broken)
 }
 END_TEST
 
+/* Whose turn it is takes the frame. */
+static int
+take(struct pair *p, uint8_t turn, struct rsb_bytes frame)
+{
+	struct rsb_welcome welcome;
+
+	if (turn == RSB_FRAME_CHALLENGE)
+		return answer(p, frame);
+	if (turn == RSB_FRAME_HELLO)
+		return check_hello(p, frame);
+	return rsb_handshake_check_welcome(&p->host, frame, &welcome, &p->diag);
+}
+
 START_TEST(refuses_frames_out_of_turn)
 {
-	const uint8_t types[] = { RSB_FRAME_HELLO, RSB_FRAME_WELCOME, RSB_FRAME_MESSAGE,
-		RSB_FRAME_PING };
-	struct rsb_welcome welcome;
+	struct rsb_welcome welcome = { .version = RSB_PROTO_VERSION, .epoch = rsb_bytes_str("e") };
+	struct rsb_challenge c = { .version = RSB_PROTO_VERSION };
+	struct rsb_bytes payload, good[3];
 	struct pair p;
 
-	until_welcome(&p);
-	for (size_t i = 0; i < sizeof(types); i++) {
-		const struct rsb_frame frame = { .type = types[i] };
+	until_hello(&p);
+	good[RSB_FRAME_HELLO - 1] = taken(&p);
+	good[RSB_FRAME_CHALLENGE - 1] =
+		forged(&p, RSB_FRAME_CHALLENGE, &rsb_desc_rsb_challenge, &c);
+	good[RSB_FRAME_WELCOME - 1] =
+		forged(&p, RSB_FRAME_WELCOME, &rsb_desc_rsb_welcome, &welcome);
+	ck_assert_int_eq(check_hello(&p, good[RSB_FRAME_HELLO - 1]), 0);
+	/* The right payload in a frame of another type. */
+	for (uint8_t type = RSB_FRAME_CHALLENGE; type <= RSB_FRAME_MESSAGE; type++) {
+		for (uint8_t turn = RSB_FRAME_CHALLENGE; turn <= RSB_FRAME_WELCOME; turn++) {
+			struct rsb_frame frame = { .type = type };
 
-		ck_assert_int_eq(rsb_frame_encode(&frame, NULL, &p.wire), 0);
-		ck_assert_int_eq(answer(&p, rsb_buf_view(&p.wire)), -EBADMSG);
-		ck_assert_int_eq(rsb_handshake_check_welcome(
-					 &p.host, rsb_buf_view(&p.wire), &welcome, &p.diag),
-			-EBADMSG);
-		ck_assert_int_eq(check_hello(&p, rsb_buf_view(&p.wire)), -EBADMSG);
-		rsb_buf_clear(&p.wire);
+			if (turn == type || type == RSB_FRAME_REFUSE)
+				continue;
+			payload = good[turn - 1];
+			frame.payload = (struct rsb_bytes){ payload.data + RSB_FRAME_HEAD,
+				payload.size - RSB_FRAME_HEAD };
+			rsb_buf_clear(&p.wire);
+			ck_assert_int_eq(rsb_frame_encode(&frame, NULL, &p.wire), 0);
+			ck_assert_int_eq(take(&p, turn, rsb_buf_view(&p.wire)), -EBADMSG);
+		}
 	}
+	rsb_buf_clear(&p.wire);
 	/* A host has no business refusing. */
 	ck_assert_int_eq(rsb_handshake_refuse(-EACCES, "no", &p.wire), 0);
 	ck_assert_int_eq(check_hello(&p, taken(&p)), -EBADMSG);
@@ -425,11 +449,8 @@ START_TEST(refuses_every_truncation)
 		for (size_t size = 0; size < frames[i].size; size++) {
 			struct rsb_bytes cut = bytes_cut(frames[i], size);
 
-			ck_assert_int_eq(answer(&p, cut), -EBADMSG);
-			ck_assert_int_eq(check_hello(&p, cut), -EBADMSG);
-			ck_assert_int_eq(
-				rsb_handshake_check_welcome(&p.host, cut, &welcome, &p.diag),
-				-EBADMSG);
+			for (uint8_t turn = RSB_FRAME_CHALLENGE; turn <= RSB_FRAME_WELCOME; turn++)
+				ck_assert_int_eq(take(&p, turn, cut), -EBADMSG);
 			bytes_free(cut);
 		}
 	}

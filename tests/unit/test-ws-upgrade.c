@@ -24,9 +24,14 @@ __wrap_rsb_random(void *out, size_t size)
 #define KEY "dGhlIHNhbXBsZSBub25jZQ=="
 #define ACCEPT "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
 
-#define REQUEST                                                                           \
-	"GET /rsb HTTP/1.1\r\nHost: h:1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" \
-	"Sec-WebSocket-Key: " KEY "\r\nSec-WebSocket-Version: 13\r\n"
+#define LINE "GET /rsb HTTP/1.1\r\n"
+#define HOST "Host: h:1\r\n"
+#define UPGRADE "Upgrade: websocket\r\n"
+#define CONNECTION "Connection: Upgrade\r\n"
+#define VERSION "Sec-WebSocket-Version: 13\r\n"
+#define KEY_LINE "Sec-WebSocket-Key: " KEY "\r\n"
+#define HEADERS HOST UPGRADE CONNECTION VERSION KEY_LINE
+#define REQUEST LINE HEADERS
 #define RESPONSE                                                                            \
 	"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" \
 	"Sec-WebSocket-Accept: " ACCEPT "\r\n"
@@ -129,29 +134,31 @@ END_TEST
 START_TEST(refuses_requests_that_are_no_upgrade)
 {
 	static const char *const cases[] = {
-		"\r\n\r\n",
-		"GET\r\n\r\n",
-		"POST /rsb HTTP/1.1\r\n\r\n",
-		"GET rsb HTTP/1.1 HTTP/1.1\r\n\r\n",
-		"GET /rsb HTTP/1.0\r\n\r\n",
-		"GET /a b HTTP/1.1\r\n\r\n",
-		"GET /a\tb HTTP/1.1\r\n\r\n",
+		/* the first line */
+		"\r\n" HEADERS "\r\n",
+		"GET\r\n" HEADERS "\r\n",
+		"GET / HTTP/1.1 \r\n" HEADERS "\r\n",
+		"POST /rsb HTTP/1.1\r\n" HEADERS "\r\n",
+		"GET rsb HTTP/1.1\r\n" HEADERS "\r\n",
+		"GET /rsb HTTP/1.0\r\n" HEADERS "\r\n",
+		"GET /a b HTTP/1.1\r\n" HEADERS "\r\n",
+		"GET /a\tb HTTP/1.1\r\n" HEADERS "\r\n",
 		/* one header missing or wrong */
-		"GET /rsb HTTP/1.1\r\n\r\n",
-		"GET / HTTP/1.1\r\nHost: h\r\n\r\n",
-		"GET / HTTP/1.1\r\nHost: h\r\nUpgrade: h2c\r\n\r\n",
-		"GET / HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: close, upgraded\r\n\r\n",
-		"GET / HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n",
-		"GET / HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-		"Sec-WebSocket-Version: 8\r\nSec-WebSocket-Key: " KEY "\r\n\r\n",
-		"GET / HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-		"Sec-WebSocket-Version: 13\r\n\r\n",
-		"GET / HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==x\r\n\r\n",
-		"GET / HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: !!!!!!!!!!!!!!!!!!!!!!!!\r\n\r\n",
-		"GET / HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAAAA\r\n\r\n",
+		LINE UPGRADE CONNECTION VERSION KEY_LINE "\r\n",
+		LINE "Host:\r\n" UPGRADE CONNECTION VERSION KEY_LINE "\r\n",
+		LINE HOST CONNECTION VERSION KEY_LINE "\r\n",
+		LINE HOST "Upgrade: h2c\r\n" CONNECTION VERSION KEY_LINE "\r\n",
+		LINE HOST UPGRADE VERSION KEY_LINE "\r\n",
+		LINE HOST UPGRADE "Connection: close, upgraded\r\n" VERSION KEY_LINE "\r\n",
+		LINE HOST UPGRADE CONNECTION KEY_LINE "\r\n",
+		LINE HOST UPGRADE CONNECTION "Sec-WebSocket-Version: 8\r\n" KEY_LINE "\r\n",
+		LINE HOST UPGRADE CONNECTION VERSION "\r\n",
+		LINE HOST UPGRADE CONNECTION VERSION "Sec-WebSocket-Key: " KEY "x\r\n\r\n",
+		LINE HOST UPGRADE CONNECTION VERSION
+		"Sec-WebSocket-Key: !!!!!!!!!!!!!!!!!!!!!!!!\r\n\r\n",
+		/* 18 bytes */
+		LINE HOST UPGRADE CONNECTION VERSION
+		"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAAAA\r\n\r\n",
 		/* twice */
 		REQUEST "Host: h\r\n\r\n",
 		REQUEST "sec-websocket-key: " KEY "\r\n\r\n",
