@@ -138,6 +138,14 @@ check_hello(struct pair *p, struct rsb_bytes frame)
 	return rsb_handshake_check_hello(&p->sidecar, &key, frame, &hello, &p->diag);
 }
 
+static int
+check_welcome(struct pair *p, struct rsb_bytes frame)
+{
+	struct rsb_welcome welcome;
+
+	return rsb_handshake_check_welcome(&p->host, frame, &welcome, &p->diag);
+}
+
 static void
 until_hello(struct pair *p)
 {
@@ -208,9 +216,6 @@ START_TEST(refuses_a_host_without_the_key)
 	hello.proof = rsb_bytes_str("01234567890123456789012345678901");
 	ck_assert_int_eq(
 		check_hello(&p, forged(&p, RSB_FRAME_HELLO, &rsb_desc_rsb_hello, &hello)), -EACCES);
-	hello.proof.size = 0;
-	ck_assert_int_eq(
-		check_hello(&p, forged(&p, RSB_FRAME_HELLO, &rsb_desc_rsb_hello, &hello)), -EACCES);
 	end(&p);
 }
 END_TEST
@@ -256,7 +261,7 @@ START_TEST(talks_down_to_an_older_peer_and_not_below_the_minimum)
 }
 END_TEST
 
-START_TEST(takes_another_table_of_the_same_version)
+START_TEST(takes_another_table_but_no_hello_without_session)
 {
 	struct rsb_hello hello = my_hello();
 	struct pair p;
@@ -267,17 +272,6 @@ START_TEST(takes_another_table_of_the_same_version)
 	ck_assert_int_eq(check_hello(&p, hello_of(&p, hello)), 0);
 	hello.table_hash++;
 	ck_assert_int_eq(check_hello(&p, hello_of(&p, hello)), 0);
-	end(&p);
-}
-END_TEST
-
-START_TEST(refuses_a_hello_without_session)
-{
-	struct rsb_hello hello = my_hello();
-	struct pair p;
-
-	begin(&p);
-	hello.version = RSB_PROTO_VERSION;
 	hello.session_id.size = 0;
 	ck_assert_int_eq(check_hello(&p, hello_of(&p, hello)), -EBADMSG);
 	end(&p);
@@ -304,33 +298,22 @@ START_TEST(refuses_a_welcome_that_changes_the_agreement)
 		.version = RSB_PROTO_VERSION, .features = RSB_FEATURES, .epoch = rsb_bytes_str("e")
 	};
 	const struct rsb_message_desc *desc = &rsb_desc_rsb_welcome;
-	struct rsb_welcome got;
 	struct pair p;
 
 	until_welcome(&p);
 	w.version++;
-	ck_assert_int_eq(rsb_handshake_check_welcome(
-				 &p.host, forged(&p, RSB_FRAME_WELCOME, desc, &w), &got, &p.diag),
-		-EBADMSG);
+	ck_assert_int_eq(check_welcome(&p, forged(&p, RSB_FRAME_WELCOME, desc, &w)), -EBADMSG);
 	w.version--;
 	w.features |= 1 << 9;
-	ck_assert_int_eq(rsb_handshake_check_welcome(
-				 &p.host, forged(&p, RSB_FRAME_WELCOME, desc, &w), &got, &p.diag),
-		-EBADMSG);
+	ck_assert_int_eq(check_welcome(&p, forged(&p, RSB_FRAME_WELCOME, desc, &w)), -EBADMSG);
 	w.features = 0;
 	w.resumed = 2;
-	ck_assert_int_eq(rsb_handshake_check_welcome(
-				 &p.host, forged(&p, RSB_FRAME_WELCOME, desc, &w), &got, &p.diag),
-		-EBADMSG);
+	ck_assert_int_eq(check_welcome(&p, forged(&p, RSB_FRAME_WELCOME, desc, &w)), -EBADMSG);
 	w.resumed = 0;
 	w.epoch.size = 0;
-	ck_assert_int_eq(rsb_handshake_check_welcome(
-				 &p.host, forged(&p, RSB_FRAME_WELCOME, desc, &w), &got, &p.diag),
-		-EBADMSG);
+	ck_assert_int_eq(check_welcome(&p, forged(&p, RSB_FRAME_WELCOME, desc, &w)), -EBADMSG);
 	w.epoch.size = 1;
-	ck_assert_int_eq(rsb_handshake_check_welcome(
-				 &p.host, forged(&p, RSB_FRAME_WELCOME, desc, &w), &got, &p.diag),
-		0);
+	ck_assert_int_eq(check_welcome(&p, forged(&p, RSB_FRAME_WELCOME, desc, &w)), 0);
 	ck_assert_uint_eq(p.host.features, 0);
 	end(&p);
 }
@@ -338,12 +321,11 @@ END_TEST
 
 START_TEST(hands_on_why_it_was_refused_with_controls_escaped)
 {
-	struct rsb_welcome got;
 	struct pair p;
 
 	until_welcome(&p);
 	ck_assert_int_eq(rsb_handshake_refuse(-EUSERS, "no \x1b[2Jroom\\ \xff", &p.wire), 0);
-	ck_assert_int_eq(rsb_handshake_check_welcome(&p.host, taken(&p), &got, &p.diag), -EUSERS);
+	ck_assert_int_eq(check_welcome(&p, taken(&p)), -EUSERS);
 	ck_assert_str_eq(p.diag.text, "the sidecar refused: no \\x1b[2Jroom\\x5c \\xff");
 	/* It may come before the challenge, too. */
 	ck_assert_int_eq(rsb_handshake_refuse(-EACCES, "no", &p.wire), 0);
@@ -356,13 +338,12 @@ START_TEST(cuts_a_long_refusal)
 {
 	char text[2000];
 	struct pair p;
-	struct rsb_welcome got;
 
 	until_welcome(&p);
 	memset(text, '\n', sizeof(text));
 	text[sizeof(text) - 1] = '\0';
 	ck_assert_int_eq(rsb_handshake_refuse(-EIO, text, &p.wire), 0);
-	ck_assert_int_eq(rsb_handshake_check_welcome(&p.host, taken(&p), &got, &p.diag), -EIO);
+	ck_assert_int_eq(check_welcome(&p, taken(&p)), -EIO);
 	ck_assert_uint_lt(strlen(p.diag.text), RSB_DIAG_MAX);
 	end(&p);
 }
@@ -371,12 +352,11 @@ END_TEST
 START_TEST(takes_a_refusal_that_is_garbled_for_broken)
 {
 	const struct rsb_frame frame = { .type = RSB_FRAME_REFUSE, .payload = BYTES(0xc1) };
-	struct rsb_welcome got;
 	struct pair p;
 
 	until_welcome(&p);
 	ck_assert_int_eq(rsb_frame_encode(&frame, NULL, &p.wire), 0);
-	ck_assert_int_eq(rsb_handshake_check_welcome(&p.host, taken(&p), &got, &p.diag), -EBADMSG);
+	ck_assert_int_eq(check_welcome(&p, taken(&p)), -EBADMSG);
 	end(&p);
 }
 END_TEST
@@ -385,13 +365,11 @@ END_TEST
 static int
 take(struct pair *p, uint8_t turn, struct rsb_bytes frame)
 {
-	struct rsb_welcome welcome;
-
 	if (turn == RSB_FRAME_CHALLENGE)
 		return answer(p, frame);
 	if (turn == RSB_FRAME_HELLO)
 		return check_hello(p, frame);
-	return rsb_handshake_check_welcome(&p->host, frame, &welcome, &p->diag);
+	return check_welcome(p, frame);
 }
 
 START_TEST(refuses_frames_out_of_turn)
@@ -499,8 +477,7 @@ main(void)
 		refuses_a_host_without_the_key,
 		refuses_a_hello_that_was_heard_before,
 		talks_down_to_an_older_peer_and_not_below_the_minimum,
-		takes_another_table_of_the_same_version,
-		refuses_a_hello_without_session,
+		takes_another_table_but_no_hello_without_session,
 		refuses_a_short_nonce,
 		refuses_a_welcome_that_changes_the_agreement,
 		hands_on_why_it_was_refused_with_controls_escaped,
