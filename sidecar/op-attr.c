@@ -135,7 +135,7 @@ time_to_set(uint64_t valid, uint64_t set, uint64_t set_now, const struct rsb_tim
 static int
 set_times(const struct rsb_root *root, int fd, const struct rsb_setattr_req *req)
 {
-	char path[RSB_PROC_PATH_SIZE];
+	char name[RSB_PROC_NAME_SIZE];
 	const struct timespec ts[2] = {
 		time_to_set(req->valid, RSB_SET_ATIME, RSB_SET_ATIME_NOW, &req->atime),
 		time_to_set(req->valid, RSB_SET_MTIME, RSB_SET_MTIME_NOW, &req->mtime),
@@ -146,9 +146,12 @@ set_times(const struct rsb_root *root, int fd, const struct rsb_setattr_req *req
 	if (utimensat(fd, "", ts, AT_EMPTY_PATH) == 0)
 		return 0;
 	/* Kernels before 5.8 do not know the flag. */
-	if (errno != EINVAL || rsb_root_proc_path(root, fd, path) < 0)
+	if (errno != EINVAL)
 		return -errno;
-	return utimensat(AT_FDCWD, path, ts, 0) < 0 ? -errno : 0;
+	int proc_fd = rsb_root_proc_link(root, fd, name);
+	if (proc_fd < 0)
+		return proc_fd;
+	return utimensat(proc_fd, name, ts, 0) < 0 ? -errno : 0;
 }
 
 static int

@@ -251,13 +251,16 @@ rsb_serve_rename(struct rsb_request *rq, const struct rsb_rename_req *req)
 static int
 link_fd(const struct rsb_root *root, int fd, const struct rsb_place *to)
 {
-	char path[RSB_PROC_PATH_SIZE];
+	char name[RSB_PROC_NAME_SIZE];
 
 	if (linkat(fd, "", to->dir_fd, to->name, AT_EMPTY_PATH) == 0)
 		return 0;
-	if (errno != ENOENT || rsb_root_proc_path(root, fd, path) < 0)
+	if (errno != ENOENT)
 		return -errno;
-	return linkat(AT_FDCWD, path, to->dir_fd, to->name, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
+	int proc_fd = rsb_root_proc_link(root, fd, name);
+	if (proc_fd < 0)
+		return proc_fd;
+	return linkat(proc_fd, name, to->dir_fd, to->name, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
 }
 
 static int

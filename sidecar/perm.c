@@ -10,7 +10,7 @@
 int
 rsb_perm_set(const struct rsb_root *root, int fd, mode_t mode)
 {
-	char path[RSB_PROC_PATH_SIZE];
+	char name[RSB_PROC_NAME_SIZE];
 	struct stat st;
 
 	if (fchmod(fd, mode) == 0)
@@ -22,8 +22,9 @@ rsb_perm_set(const struct rsb_root *root, int fd, mode_t mode)
 		return -errno;
 	if (S_ISLNK(st.st_mode))
 		return -EOPNOTSUPP;
-	if (rsb_root_proc_path(root, fd, path) == 0)
-		return chmod(path, mode) < 0 ? -errno : 0;
+	int proc_fd = rsb_root_proc_link(root, fd, name);
+	if (proc_fd >= 0)
+		return fchmodat(proc_fd, name, mode, 0) < 0 ? -errno : 0;
 	rsb_autoclose int new_fd = rsb_root_reopen(root, fd, O_RDONLY);
 	if (new_fd < 0)
 		return new_fd;

@@ -120,15 +120,24 @@ open_handle(const struct rsb_root *root, int fd, int flags)
 	return new_fd < 0 ? -errno : new_fd;
 }
 
+int
+rsb_root_proc_link(const struct rsb_root *root, int fd, char ret_name[static RSB_PROC_NAME_SIZE])
+{
+	if (root->proc_fd < 0)
+		return -EOPNOTSUPP;
+	(void)snprintf(ret_name, RSB_PROC_NAME_SIZE, "%d", fd); /* cannot be cut */
+	return root->proc_fd;
+}
+
 static int
 reopen_any(const struct rsb_root *root, int fd, int flags)
 {
-	char number[16];
+	char name[RSB_PROC_NAME_SIZE];
+	int proc_fd = rsb_root_proc_link(root, fd, name);
 
-	if (root->proc_fd < 0)
+	if (proc_fd < 0)
 		return open_handle(root, fd, flags);
-	(void)snprintf(number, sizeof(number), "%d", fd); /* cannot be cut */
-	int new_fd = openat(root->proc_fd, number, flags | O_CLOEXEC);
+	int new_fd = openat(proc_fd, name, flags | O_CLOEXEC);
 	return new_fd < 0 ? -errno : new_fd;
 }
 

@@ -62,7 +62,14 @@ bool rsb_ident_same(const struct rsb_ident *a, const struct rsb_ident *b);
 /* O_PATH of what ident says, wherever it was moved. -ESTALE: gone, or it cannot be reached so. */
 rsb_nodiscard int rsb_root_by_ident(const struct rsb_root *root, const struct rsb_ident *ident);
 
-/* The path of fd for calls that have no descriptor form; -EOPNOTSUPP without /proc. */
+/*
+ * The magic link of fd, for calls that take no O_PATH descriptor: its name in the directory whose
+ * descriptor is returned (borrowed). -EOPNOTSUPP without /proc.
+ */
+#define RSB_PROC_NAME_SIZE 16
+rsb_nodiscard int rsb_root_proc_link(
+	const struct rsb_root *root, int fd, char ret_name[static RSB_PROC_NAME_SIZE]);
+/* The same as a path, for calls that have no other form. */
 #define RSB_PROC_PATH_SIZE 32
 rsb_nodiscard int rsb_root_proc_path(
 	const struct rsb_root *root, int fd, char ret_path[static RSB_PROC_PATH_SIZE]);
