@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "proto/version.h"
 #include "sidecar/attr.h"
 #include "sidecar/fh.h"
 #include "sidecar/resolve.h"
@@ -22,6 +21,7 @@
 
 struct page {
 	struct rsb_sess *sess;
+	uint32_t version;
 	const struct rsb_readdir_req *req;
 	struct rsb_listing *listing;
 	struct rsb_buf entries;
@@ -119,7 +119,7 @@ fill_page(struct page *page)
 		};
 		if (page->req->plus && !examine(page, &entry, n, &d))
 			continue;
-		r = rsb_seq_append(&rsb_desc_rsb_dirent, &d, RSB_PROTO_VERSION, &page->entries);
+		r = rsb_seq_append(&rsb_desc_rsb_dirent, &d, page->version, &page->entries);
 		if (r < 0)
 			break;
 		n++;
@@ -170,7 +170,8 @@ read_page(struct page *page)
 void
 rsb_serve_readdir(struct rsb_request *rq, const struct rsb_readdir_req *req)
 {
-	RSB_CLEANUP(page_done) struct page page = { .sess = rq->sess, .req = req };
+	RSB_CLEANUP(page_done)
+	struct page page = { .sess = rq->sess, .version = rq->version, .req = req };
 	int r;
 
 	rsb_buf_init(&page.entries, RSB_MESSAGE_MAX);

@@ -79,7 +79,7 @@ rsb_request_reply(struct rsb_request *rq, int error, const void *rep)
 
 	rsb_mutex_lock(&call->lock);
 	ck_assert(!call->answered);
-	r = rsb_codec_reply(rq->op, rq->id, error, rep, RSB_PROTO_VERSION, &call->reply);
+	r = rsb_codec_reply(rq->op, rq->id, error, rep, rq->version, &call->reply);
 	ck_assert_int_eq(r, 0);
 	call->answered = true;
 	rsb_cond_broadcast(&call->changed);
@@ -140,6 +140,7 @@ rig_start(struct rig *rig, enum rsb_op_number op, const void *req)
 	rsb_buf_init(&call->reply, RSB_MESSAGE_MAX);
 	call->rq.sess = &rig->sess;
 	call->rq.op = op;
+	call->rq.version = RSB_PROTO_VERSION;
 	call->rq.id = 1;
 	serve(&call->rq, req);
 	return call;
