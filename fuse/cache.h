@@ -27,7 +27,6 @@ struct rsb_cache {
 	uint64_t generation; /* from 1 up */
 	size_t n_foreign;    /* commands with living processes, archives under way */
 	bool link_live;
-	bool suspended; /* a barrier has not yet emptied the kernel's caches */
 };
 
 void rsb_cache_init(struct rsb_cache *cache);

@@ -12,9 +12,9 @@
 
 #define FUSE_USE_VERSION 314
 
-#include "fuse/fs.h"
-
 #include <fuse_lowlevel.h>
+
+#include "fuse/fs.h"
 
 struct rsb_fop;
 
@@ -29,9 +29,11 @@ struct rsb_fop {
 	rsb_fop_fn fn;        /* of the call under way, or what to do after the wait */
 	uint64_t serial;      /* of the call under way; 0: none */
 	uint64_t since;       /* fs->seq when it was sent */
-	size_t n_call;        /* calls under way that fop is the argument of */
-	bool lock_wait;       /* any signal ends it */
-	int error;            /* the first, of several calls */
+	size_t n_call;        /* pieces of it under way */
+	bool mutating;
+	bool interrupted; /* by a signal that did not kill, at least not yet */
+	bool lock_wait;   /* any signal ends it */
+	int error;        /* the first, of several calls */
 
 	struct rsb_inode *inode; /* referenced, as the next */
 	struct rsb_inode *other;
@@ -40,6 +42,7 @@ struct rsb_fop {
 	char newname[RSB_NAME_MAX + 1];
 	struct fuse_file_info fi;
 	uint64_t offset;
+	uint64_t target; /* rsb_handle.n_done to wait for */
 	size_t size;
 	uint32_t flags;
 	uint8_t *data; /* freed with it */
@@ -49,23 +52,25 @@ struct rsb_fop {
 struct rsb_fop *rsb_fop_new(fuse_req_t req);
 void rsb_fop_free(struct rsb_fop *fop);
 
-/* Finds the node: NULL when the kernel was answered with ESTALE. Borrowed; fop takes its own reference. */
+/* Finds the node, borrowed. NULL: the kernel was answered with ESTALE. */
 struct rsb_inode *rsb_fop_inode(fuse_req_t req, fuse_ino_t nodeid);
 struct rsb_fs *rsb_fop_fs(fuse_req_t req);
 
 /* Sends; fn gets the reply. When it cannot be sent, fn gets the errno at once. */
 void rsb_fop_call(struct rsb_fop *fop, uint32_t op, const void *req, uint64_t after, rsb_fop_fn fn);
 /*
- * The same for a mutation of inode (and of other, may be NULL): they count as changing until the
- * reply, which fn hands to rsb_fs_change_end() through rsb_fop_changed().
+ * The same for a mutation of fop->inode and fop->other (may be NULL): they count as changing
+ * until rsb_fop_changed() or the end of fop.
  */
 void rsb_fop_mutate(struct rsb_fop *fop, uint32_t op, const void *req, rsb_fop_fn fn);
-/* The attributes after the mutation, of fop->inode and fop->other; NULL where the reply has none. */
+/* The attributes after the mutation, of fop->inode and fop->other; NULL: not told. */
 void rsb_fop_changed(
 	struct rsb_fop *fop, const struct rsb_attr *inode, const struct rsb_attr *other);
 
-/* The kernel's FUSE_INTERRUPT: ends it with EINTR if its caller is dying, or for a lock. */
-void rsb_fop_interrupt(fuse_req_t req, void *arg);
+/*
+ * The kernel tells of the first signal alone. Ends those whose caller was killed by a later one.
+ */
+void rsb_fop_check_interrupted(struct rsb_fs *fs);
 /* Answers all that wait, at the end of the mount. */
 void rsb_fop_fail_all(struct rsb_fs *fs, int r);
 

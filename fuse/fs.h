@@ -10,8 +10,10 @@
  * a call is queued, a reply to the kernel is one write(2), a notify is a message to the notifier
  * process. Order: this lock, then those inside the link and libfuse.
  *
- * seq is a clock without time: it goes up with every mutation that is sent or answered. What a
- * read learnt about a node counts only if the node's last change was not after its sending.
+ * seq is a clock without time: it goes up with every mutation that is sent and every new
+ * generation of the cache. Reads are sent to be executed after all mutations sent before
+ * (rsb_send_fifo()), so what a reply says about a node is the latest if no mutation of it was
+ * sent after the read; and it may be kept if the generation is still the one of its sending.
  */
 
 #include "fuse/attr.h"
@@ -21,6 +23,7 @@
 #include "link/link.h"
 #include "util/thread.h"
 
+struct rsb_fuse_session;
 struct rsb_notify;
 struct rsb_send;
 
@@ -44,10 +47,12 @@ struct rsb_fs_stats {
 
 struct rsb_fs {
 	struct rsb_mutex lock;
-	struct rsb_fs_config config; /* const */
-	struct rsb_link *link;       /* const */
-	struct rsb_shared *shared;   /* const */
-	char *workspace;             /* {lock} over there; set when the link is live first */
+	struct rsb_fs_config config;      /* const */
+	struct rsb_link *link;            /* const */
+	struct rsb_shared *shared;        /* const */
+	struct rsb_fuse_session *session; /* const while the fuse thread runs */
+	struct rsb_notify *notify;        /* const; NULL: nobody to tell, in tests */
+	char *workspace;                  /* {lock} over there; set when the link is live first */
 
 	struct rsb_inodes *inodes; /* {lock} as all below */
 	struct rsb_names *names;
@@ -56,11 +61,15 @@ struct rsb_fs {
 	struct rsb_cache cache;
 	struct rsb_list fops; /* of struct rsb_fop.all */
 	uint64_t seq;
+	uint64_t generation_seq; /* seq at the start of the cache's generation */
 	uint64_t epoch;          /* of the sidecar; goes up with each new one */
-	size_t unsent;           /* bytes in write buffers */
 	size_t sent;             /* bytes of writes on their way */
 	struct rsb_list writers; /* of struct rsb_fop.wait: wait for sent to shrink */
 	struct rsb_fs_stats stats;
+	struct rsb_statfs_rep statfs; /* the latest */
+	uint64_t statfs_ns;           /* when it came; 0: never */
+	bool closing;
+	bool kernel_epoch;    /* the kernel can drop all names at once */
 	uint32_t kernel_kill; /* the request at hand asks to drop set-user-ID: fuse/session.c */
 };
 
@@ -77,13 +86,28 @@ RSB_DEFINE_CLEANUP(struct rsb_fs *, rsb_fs_free)
 /* The link is live or not; new_epoch: another sidecar, all nodes and open files are void. */
 void rsb_fs_link_state_locked(struct rsb_fs *fs, bool live, bool new_epoch);
 
-/* What a reply says about a node, when it says it for certain: see seq. since: seq at sending. */
+/* A new generation of the cache: nothing learnt counts any more. */
+void rsb_fs_drop_locked(struct rsb_fs *fs);
+/* Somebody else may change things from now on; may no more. */
+void rsb_fs_foreign_begin_locked(struct rsb_fs *fs);
+void rsb_fs_foreign_end_locked(struct rsb_fs *fs);
+
+/* What was learnt by a request sent at since may be kept. */
+bool rsb_fs_keeps(const struct rsb_fs *fs, uint64_t since);
+/* What the reply to a read that was sent at since says about a node. */
 void rsb_fs_learn(
 	struct rsb_fs *fs, struct rsb_inode *inode, const struct rsb_attr *attr, uint64_t since);
-/* A mutation of it is sent, was answered (attr NULL: without attributes). */
-void rsb_fs_change_begin(struct rsb_fs *fs, struct rsb_inode *inode);
-void rsb_fs_change_end(struct rsb_fs *fs, struct rsb_inode *inode, const struct rsb_attr *attr);
+/* A mutation of it is sent: the value of seq for its end. */
+uint64_t rsb_fs_change_begin(struct rsb_fs *fs, struct rsb_inode *inode);
+/* It was answered; attr NULL: without attributes. */
+void rsb_fs_change_end(
+	struct rsb_fs *fs, struct rsb_inode *inode, const struct rsb_attr *attr, uint64_t since);
 /* The attributes known may be answered. */
 bool rsb_fs_knows(const struct rsb_fs *fs, const struct rsb_inode *inode);
+/* name in dir is inode (NULL: absent), as the reply to a request sent at since says. */
+void rsb_fs_name(struct rsb_fs *fs, struct rsb_inode *dir, struct rsb_bytes name,
+	struct rsb_inode *inode, uint64_t since);
+/* All bytes and calls are on their way and answered; for the end of the mount. */
+bool rsb_fs_idle_locked(const struct rsb_fs *fs);
 
 #endif

@@ -5,7 +5,7 @@
 /*
  * Open files and directories, by the fh that we chose (rsb_link_new_ids()), which the kernel and
  * the sidecar both use. An open that was answered before the sidecar confirmed it is "opening":
- * its error is that of the next operation.
+ * its error stays in broken and is that of all later operations.
  *
  * Writes are acknowledged to the kernel when they are in the buffer or on their way; the first
  * error of what was sent stays in error until write, fsync or flush takes it: once.
@@ -29,14 +29,20 @@ struct rsb_handle {
 	struct rsb_list of_inode;
 
 	struct rsb_wbuf wbuf;
-	size_t n_sent; /* writes on their way */
-	int error;     /* of a write or of the open that was not told yet: negative errno */
-	struct rsb_list drains; /* of struct rsb_fop.wait: wait for n_sent to become 0 */
+	uint64_t n_sent; /* writes sent, and of these answered; in the same order */
+	uint64_t n_done;
+	int error;              /* of a write that was not told yet: negative errno */
+	int broken;             /* of the open: nothing can be done with it */
+	bool closed;            /* the kernel has released it */
+	struct rsb_list drains; /* of struct rsb_fop.wait: wait for n_done */
 	bool posix_locks;       /* an owner may hold some */
 	bool flocks;
 	bool kill_suidgid; /* with the next write */
 
 	struct rsb_dirsnap *snap; /* directory: its listing; NULL until the first read */
+	uint64_t snap_fh;         /* under which the sidecar lists it; 0: not now */
+	bool snap_used;           /* it was read beyond its start: rewinding takes a new one */
+	struct rsb_list readers;  /* of struct rsb_fop.wait: wait for more of snap */
 };
 
 rsb_nodiscard int rsb_handles_new(struct rsb_handles **ret_handles);

@@ -39,8 +39,7 @@ struct rsb_inode {
 	uint64_t pages_gen;   /* in which the kernel's pages agree with attr */
 	uint64_t listed_gen;  /* directory: in which all its names are known */
 
-	uint64_t fifo;            /* of the latest mutation of it that was sent */
-	uint64_t changed;         /* the clock of fuse/fs.h when one was sent or answered last */
+	uint64_t changed;         /* the clock of fuse/fs.h when a mutation of it was sent last */
 	size_t n_mutating;        /* sent and not answered */
 	size_t n_open;            /* handles of it */
 	size_t n_writer;          /* those that may write */

@@ -25,10 +25,7 @@ struct rsb_mount_opts {
  * /dev/fuse), -EACCES.
  */
 rsb_nodiscard int rsb_mount_check(const char *mountpoint, struct rsb_diag *diag);
-/*
- * The absolute path without links of an existing directory, caller frees. A dead mount is no
- * obstacle.
- */
+/* The absolute path without links, caller frees. A dead mount there is no obstacle. */
 rsb_nodiscard int rsb_mount_resolve(const char *path, char **ret_mountpoint, struct rsb_diag *diag);
 /* *ret_fd: /dev/fuse, the caller's. */
 rsb_nodiscard int rsb_mount_do(

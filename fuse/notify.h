@@ -25,14 +25,11 @@ rsb_nodiscard int rsb_notify_new(struct rsb_loop *loop, int sock, struct rsb_not
 void rsb_notify_free(struct rsb_notify *notify);
 RSB_DEFINE_CLEANUP(struct rsb_notify *, rsb_notify_free)
 
-/*
- * r: 0, or what made the last order fail: -EPIPE the notifier is gone. ENOENT of the kernel is no
- * failure.
- */
+/* r: 0; -EPIPE: the notifier is gone; else what the kernel said, but that it has no such node. */
 typedef void (*rsb_notify_fn)(void *arg, int r);
 
-#define RSB_NOTIFY_NODES_MAX 4096u /* in one packet */
-#define RSB_NOTIFY_QUEUED_MAX (1u << 20)
+#define RSB_NOTIFY_NODES_MAX 4096u   /* in one packet */
+#define RSB_NOTIFY_QUEUED_MAX 65536u /* packets */
 
 /* fd is borrowed for the call: the notifier gets a copy. */
 rsb_nodiscard int rsb_notify_attach(struct rsb_notify *notify, int fuse_fd);

@@ -22,10 +22,13 @@ void rsb_push_all(struct rsb_fs *fs);
 rsb_nodiscard int rsb_push_write(
 	struct rsb_fs *fs, struct rsb_handle *handle, uint64_t offset, struct rsb_bytes data);
 /* Sends at once at offset, past the buffer: pages that the kernel writes back. */
-rsb_nodiscard int rsb_push_through(
+void rsb_push_through(
 	struct rsb_fs *fs, struct rsb_handle *handle, uint64_t offset, struct rsb_bytes data);
 
-/* Calls fn with handle's untold error, or 0, when nothing of handle is on its way any more: maybe at once. */
+/*
+ * Calls fn with handle's untold error, or 0, when all of handle that was sent so far has
+ * arrived: maybe at once.
+ */
 void rsb_push_drain(struct rsb_fop *fop, struct rsb_handle *handle, rsb_fop_fn fn);
 /* The same when fewer than RSB_FS_SENT_MAX bytes are on their way; r is 0. */
 void rsb_push_room(struct rsb_fop *fop, rsb_fop_fn fn);

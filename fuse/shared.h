@@ -29,7 +29,7 @@ struct rsb_shared_node {
 };
 
 struct rsb_shared_flight {
-	uint64_t unique; /* 0: free, UINT64_MAX: was used */
+	uint64_t unique; /* 0: free */
 	uint64_t nodeid;
 	uint32_t opcode;
 	uint32_t pid;

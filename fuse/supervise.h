@@ -20,7 +20,8 @@ enum rsb_supervise_type {
 	RSB_SUPERVISE_MOUNT = 1, /* daemon: mount now */
 	RSB_SUPERVISE_MOUNTED,   /* supervisor: error 0 comes with the descriptor */
 	RSB_SUPERVISE_READY,     /* daemon: the mount answers; or error and text: it will not */
-	RSB_SUPERVISE_UNMOUNT,   /* daemon: take it away, nobody needs it */
+	RSB_SUPERVISE_UNMOUNT,   /* daemon: take it away; error 1: whoever uses it */
+	RSB_SUPERVISE_UNMOUNTED, /* supervisor: done, or error */
 	RSB_SUPERVISE_STOP,      /* supervisor: end; a signal came */
 };
 
@@ -43,7 +44,7 @@ struct rsb_supervise {
 
 /*
  * Forks all and returns in the caller's process when the mount answers (0) or cannot (negative
- * errno with a sentence); in the foreground: when it has ended.
+ * errno with a sentence); in the foreground: when it has ended, with the exit status.
  */
 rsb_nodiscard int rsb_supervise(const struct rsb_supervise *supervise, struct rsb_diag *diag);
 

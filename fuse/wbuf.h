@@ -33,8 +33,8 @@ void rsb_wbuf_init(struct rsb_wbuf *wbuf, bool append);
 void rsb_wbuf_done(struct rsb_wbuf *wbuf);
 
 /*
- * Takes as many bytes as fit and returns their number; 0: send first. offset does not count when
- * appending. -ENOMEM.
+ * Takes as many bytes as fit and returns their number; 0: send first. Of an append
+ * the offset is only kept. -ENOMEM.
  */
 rsb_nodiscard int rsb_wbuf_put(struct rsb_wbuf *wbuf, uint64_t offset, struct rsb_bytes data);
 /* Nothing more can be taken without sending. */

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+#include "fuse/dirsnap.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <string.h>
+
+struct entry {
+	uint64_t ino;
+	size_t name; /* offset in names */
+	uint16_t size;
+	uint8_t type;
+};
+
+struct rsb_dirsnap {
+	struct entry *entries;
+	size_t n;
+	size_t cap;
+	struct rsb_buf names;
+	int state;
+};
+
+int
+rsb_dirsnap_new(uint64_t ino, uint64_t parent_ino, struct rsb_dirsnap **ret_snap)
+{
+	RSB_CLEANUP(rsb_dirsnap_freep) struct rsb_dirsnap *snap = rsb_new(struct rsb_dirsnap);
+	struct rsb_dirsnap_entry dot = {
+		.name = rsb_bytes_str("."),
+		.ino = ino,
+		.type = DT_DIR,
+	};
+	int r;
+
+	if (!snap)
+		return -ENOMEM;
+	rsb_buf_init(&snap->names, (size_t)RSB_DIRSNAP_MAX * 256);
+	r = rsb_dirsnap_add(snap, &dot);
+	if (r < 0)
+		return r;
+	dot.name = rsb_bytes_str("..");
+	dot.ino = parent_ino;
+	r = rsb_dirsnap_add(snap, &dot);
+	if (r < 0)
+		return r;
+	*ret_snap = rsb_steal(&snap);
+	return 0;
+}
+
+void
+rsb_dirsnap_free(struct rsb_dirsnap *snap)
+{
+	if (!snap)
+		return;
+	free(snap->entries);
+	rsb_buf_done(&snap->names);
+	free(snap);
+}
+
+int
+rsb_dirsnap_add(struct rsb_dirsnap *snap, const struct rsb_dirsnap_entry *entry)
+{
+	int r;
+
+	if (snap->n >= RSB_DIRSNAP_MAX)
+		return -ENOSPC;
+	if (snap->n == snap->cap) {
+		size_t cap = snap->cap ? snap->cap * 2 : 32;
+		struct entry *entries = reallocarray(snap->entries, cap, sizeof(*entries));
+
+		if (!entries)
+			return -ENOMEM;
+		snap->entries = entries;
+		snap->cap = cap;
+	}
+	snap->entries[snap->n] = (struct entry){
+		.ino = entry->ino,
+		.name = snap->names.size,
+		.size = (uint16_t)entry->name.size,
+		.type = (uint8_t)entry->type,
+	};
+	r = rsb_buf_append(&snap->names, entry->name.data, entry->name.size);
+	if (r < 0)
+		return r;
+	snap->n++;
+	return 0;
+}
+
+void
+rsb_dirsnap_finish(struct rsb_dirsnap *snap, int r)
+{
+	snap->state = r < 0 ? r : 1;
+}
+
+int
+rsb_dirsnap_state(const struct rsb_dirsnap *snap)
+{
+	return snap->state;
+}
+
+size_t
+rsb_dirsnap_count(const struct rsb_dirsnap *snap)
+{
+	return snap->n;
+}
+
+int
+rsb_dirsnap_get(
+	const struct rsb_dirsnap *snap, uint64_t offset, struct rsb_dirsnap_entry *ret_entry)
+{
+	const struct entry *entry;
+
+	if (offset >= snap->n)
+		return 0;
+	entry = &snap->entries[offset];
+	ret_entry->name.data = snap->names.data + entry->name;
+	ret_entry->name.size = entry->size;
+	ret_entry->ino = entry->ino;
+	ret_entry->type = entry->type;
+	return 1;
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+#include "fuse/fop.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "fuse/reply.h"
+#include "fuse/send.h"
+#include "util/fd.h"
+
+#define STATUS_MAX 16384u /* of /proc/TID/status */
+
+struct rsb_fs *
+rsb_fop_fs(fuse_req_t req)
+{
+	return fuse_req_userdata(req);
+}
+
+/*
+ * FUSE_INTERRUPT does not say by which signal. One that kills puts SIGKILL into the pending set
+ * of every thread of the process; one that has a handler does not, and a call that it ended with
+ * EINTR would break programs that never saw that from a disk.
+ */
+static bool
+is_dying(pid_t tid)
+{
+	char path[64];
+	rsb_autofree char *text = NULL;
+	const char *line;
+	unsigned long long pending;
+
+	if (tid <= 0)
+		return true;
+	(void)snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
+	if (rsb_fd_read_file(AT_FDCWD, path, STATUS_MAX, &text) < 0)
+		return true;
+	line = strstr(text, "\nSigPnd:");
+	if (!line || sscanf(line, "\nSigPnd: %llx", &pending) != 1)
+		return false;
+	return pending & 1ULL << 8;
+}
+
+/* Answers early; what is under way ends by itself. */
+static void
+end_if_dying(struct rsb_fop *fop)
+{
+	fuse_req_t req = fop->req;
+
+	if (!req || !is_dying(fuse_req_ctx(req)->pid))
+		return;
+	fop->req = NULL;
+	rsb_reply_req_err(req, -EINTR);
+}
+
+static void
+on_interrupt(fuse_req_t req, void *arg)
+{
+	struct rsb_fop *fop = arg;
+
+	(void)req;
+	fop->interrupted = true;
+	if (fop->lock_wait && fop->serial)
+		rsb_send_cancel(fop->fs->send, fop->serial);
+	end_if_dying(fop);
+}
+
+void
+rsb_fop_check_interrupted(struct rsb_fs *fs)
+{
+	struct rsb_list *pos;
+
+	rsb_list_for_each (pos, &fs->fops) {
+		struct rsb_fop *fop = rsb_list_entry(pos, struct rsb_fop, all);
+
+		if (fop->interrupted)
+			end_if_dying(fop);
+	}
+}
+
+struct rsb_fop *
+rsb_fop_new(fuse_req_t req)
+{
+	struct rsb_fs *fs = rsb_fop_fs(req);
+	struct rsb_fop *fop = rsb_new(struct rsb_fop);
+
+	if (!fop) {
+		rsb_reply_req_err(req, -ENOMEM);
+		return NULL;
+	}
+	fop->fs = fs;
+	fop->req = req;
+	rsb_list_init(&fop->wait);
+	rsb_list_append(&fs->fops, &fop->all);
+	/*
+	 * libfuse calls the handler at once when the signal came first, under a lock that an
+	 * answer destroys; such a request waits for rsb_fop_check_interrupted() instead.
+	 */
+	if (fuse_req_interrupted(req))
+		fop->interrupted = true;
+	else
+		fuse_req_interrupt_func(req, on_interrupt, fop);
+	return fop;
+}
+
+void
+rsb_fop_free(struct rsb_fop *fop)
+{
+	struct rsb_fs *fs = fop->fs;
+
+	if (fop->mutating)
+		rsb_fop_changed(fop, NULL, NULL);
+	rsb_list_remove(&fop->all);
+	rsb_list_remove(&fop->wait);
+	if (fop->handle)
+		rsb_handle_unref(fs->handles, fop->handle);
+	rsb_inode_unref(fop->inode);
+	rsb_inode_unref(fop->other);
+	free(fop->data);
+	free(fop);
+}
+
+struct rsb_inode *
+rsb_fop_inode(fuse_req_t req, fuse_ino_t nodeid)
+{
+	struct rsb_inode *inode = rsb_inode_by_nodeid(rsb_fop_fs(req)->inodes, nodeid);
+
+	if (inode && rsb_inode_check(inode) == 0)
+		return inode;
+	rsb_reply_req_err(req, -ESTALE);
+	return NULL;
+}
+
+static void
+on_reply(void *arg, int r, const void *rep)
+{
+	struct rsb_fop *fop = arg;
+
+	fop->serial = 0;
+	fop->fn(fop, r, rep);
+}
+
+void
+rsb_fop_call(struct rsb_fop *fop, uint32_t op, const void *req, uint64_t after, rsb_fop_fn fn)
+{
+	int r;
+
+	fop->since = fop->fs->seq;
+	fop->fn = fn;
+	r = rsb_send_call(fop->fs->send, op, req, after, on_reply, fop, &fop->serial);
+	if (r < 0)
+		fn(fop, r, NULL);
+}
+
+void
+rsb_fop_mutate(struct rsb_fop *fop, uint32_t op, const void *req, rsb_fop_fn fn)
+{
+	(void)rsb_fs_change_begin(fop->fs, fop->inode);
+	if (fop->other)
+		(void)rsb_fs_change_begin(fop->fs, fop->other);
+	/* Both are to count as last changed by this: learn() compares with since. */
+	fop->inode->changed = fop->fs->seq;
+	fop->mutating = true;
+	rsb_fop_call(fop, op, req, 0, fn);
+}
+
+void
+rsb_fop_changed(struct rsb_fop *fop, const struct rsb_attr *inode, const struct rsb_attr *other)
+{
+	if (!fop->mutating)
+		return;
+	fop->mutating = false;
+	rsb_fs_change_end(fop->fs, fop->inode, inode, fop->since);
+	if (fop->other)
+		rsb_fs_change_end(fop->fs, fop->other, other, fop->since);
+}
+
+void
+rsb_fop_fail_all(struct rsb_fs *fs, int r)
+{
+	struct rsb_list *pos;
+
+	rsb_list_for_each (pos, &fs->fops) {
+		struct rsb_fop *fop = rsb_list_entry(pos, struct rsb_fop, all);
+		fuse_req_t req = fop->req;
+
+		fop->req = NULL;
+		if (req)
+			rsb_reply_req_err(req, r);
+	}
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+#include "fuse/fs.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "fuse/send.h"
+
+static void
+on_forget(void *arg, uint64_t id, uint64_t n)
+{
+	struct rsb_fs *fs = arg;
+
+	if (!fs->closing)
+		rsb_send_forget(fs->send, id, n);
+}
+
+int
+rsb_fs_new(const struct rsb_fs_config *config, struct rsb_link *link, struct rsb_shared *shared,
+	struct rsb_fs **ret_fs)
+{
+	RSB_CLEANUP(rsb_fs_freep) struct rsb_fs *fs = rsb_new(struct rsb_fs);
+	int r;
+
+	if (!fs)
+		return -ENOMEM;
+	rsb_mutex_init(&fs->lock);
+	rsb_list_init(&fs->fops);
+	rsb_list_init(&fs->writers);
+	rsb_cache_init(&fs->cache);
+	fs->config = *config;
+	fs->link = link;
+	fs->shared = shared;
+	fs->epoch = 1;
+	fs->seq = 1;
+	fs->generation_seq = 1;
+	r = rsb_send_new(fs, &fs->send);
+	if (r < 0)
+		return r;
+	r = rsb_inodes_new(shared, on_forget, fs, &fs->inodes);
+	if (r < 0)
+		return r;
+	r = rsb_names_new(RSB_NAMES_MAX, &fs->names);
+	if (r < 0)
+		return r;
+	r = rsb_handles_new(&fs->handles);
+	if (r < 0)
+		return r;
+	*ret_fs = rsb_steal(&fs);
+	return 0;
+}
+
+void
+rsb_fs_free(struct rsb_fs *fs)
+{
+	if (!fs)
+		return;
+	fs->closing = true;
+	rsb_handles_free(fs->handles);
+	rsb_names_free(fs->names);
+	rsb_inodes_free(fs->inodes);
+	rsb_send_free(fs->send);
+	free(fs->workspace);
+	rsb_mutex_done(&fs->lock);
+	free(fs);
+}
+
+void
+rsb_fs_drop_locked(struct rsb_fs *fs)
+{
+	rsb_cache_drop(&fs->cache);
+	fs->generation_seq = ++fs->seq;
+	rsb_names_clear(fs->names);
+}
+
+void
+rsb_fs_foreign_begin_locked(struct rsb_fs *fs)
+{
+	rsb_cache_foreign_begin(&fs->cache);
+	rsb_fs_drop_locked(fs);
+}
+
+void
+rsb_fs_foreign_end_locked(struct rsb_fs *fs)
+{
+	rsb_cache_foreign_end(&fs->cache);
+	rsb_fs_drop_locked(fs);
+}
+
+void
+rsb_fs_link_state_locked(struct rsb_fs *fs, bool live, bool new_epoch)
+{
+	struct rsb_handle *handle;
+	size_t cursor = 0;
+
+	fs->cache.link_live = live;
+	if (!new_epoch)
+		return;
+	fs->epoch++;
+	rsb_inodes_set_epoch(fs->inodes, fs->epoch);
+	rsb_fs_drop_locked(fs);
+	while ((handle = rsb_handle_next(fs->handles, &cursor))) {
+		handle->broken = -EIO;
+		handle->snap_fh = 0;
+		rsb_wbuf_done(&handle->wbuf);
+		if (handle->inode->dirty == handle)
+			handle->inode->dirty = NULL;
+	}
+}
+
+bool
+rsb_fs_keeps(const struct rsb_fs *fs, uint64_t since)
+{
+	return rsb_cache_on(&fs->cache) && since >= fs->generation_seq;
+}
+
+void
+rsb_fs_learn(
+	struct rsb_fs *fs, struct rsb_inode *inode, const struct rsb_attr *attr, uint64_t since)
+{
+	if (inode->changed > since || inode->dirty)
+		return;
+	/* The type never changes in one node's life; a peer that says so is not believed. */
+	if (rsb_attr_check(attr) < 0 ||
+		(inode->attr.mode & S_IFMT && (inode->attr.mode ^ attr->mode) & S_IFMT))
+		return;
+	inode->attr = *attr;
+	inode->attr_gen = rsb_fs_keeps(fs, since) ? fs->cache.generation : 0;
+}
+
+uint64_t
+rsb_fs_change_begin(struct rsb_fs *fs, struct rsb_inode *inode)
+{
+	inode->changed = ++fs->seq;
+	inode->n_mutating++;
+	inode->attr_gen = 0;
+	return fs->seq;
+}
+
+void
+rsb_fs_change_end(
+	struct rsb_fs *fs, struct rsb_inode *inode, const struct rsb_attr *attr, uint64_t since)
+{
+	inode->n_mutating--;
+	/* An empty one comes with nothing of use, e.g. for a node that the peer did not know. */
+	if (attr && attr->mode)
+		rsb_fs_learn(fs, inode, attr, since);
+}
+
+bool
+rsb_fs_knows(const struct rsb_fs *fs, const struct rsb_inode *inode)
+{
+	return rsb_cache_valid(&fs->cache, inode->attr_gen) && !inode->dirty &&
+	       !inode->n_mutating && rsb_inode_check(inode) == 0;
+}
+
+void
+rsb_fs_name(struct rsb_fs *fs, struct rsb_inode *dir, struct rsb_bytes name,
+	struct rsb_inode *inode, uint64_t since)
+{
+	if (inode)
+		rsb_inode_hint(inode, dir, name);
+	/* A change of the directory sent later may have undone what this reply tells. */
+	if (rsb_fs_keeps(fs, since) && dir->changed <= since)
+		rsb_names_put(fs->names, dir, name, inode);
+	else
+		rsb_names_drop(fs->names, dir, name);
+}
+
+bool
+rsb_fs_idle_locked(const struct rsb_fs *fs)
+{
+	return !fs->sent && !rsb_send_pending(fs->send);
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: MIT */
+#include "fuse/inode.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "fuse/attr.h"
+#include "util/str.h"
+
+#define ROOT_INDEX 1u
+#define DEPTH_MAX 4096u /* more directories than PATH_MAX can name: the hints make a circle */
+
+struct rsb_inodes {
+	struct rsb_shared *shared;
+	struct rsb_inode **by_index; /* RSB_NODES_MAX + 1 places, untouched ones cost nothing */
+	struct rsb_map by_id;
+	uint64_t epoch;
+	rsb_inode_forget_fn forget;
+	void *arg;
+};
+
+static uint32_t
+index_of(uint64_t nodeid)
+{
+	return (uint32_t)nodeid;
+}
+
+static struct rsb_shared_node *
+shared_of(const struct rsb_inode *inode)
+{
+	return &inode->set->shared->nodes[index_of(inode->nodeid)];
+}
+
+static struct rsb_inode *
+inode_new(struct rsb_inodes *set, uint64_t nodeid, uint64_t id)
+{
+	struct rsb_inode *inode = rsb_new(struct rsb_inode);
+
+	if (!inode)
+		return NULL;
+	inode->set = set;
+	inode->nodeid = nodeid;
+	inode->id = id;
+	inode->epoch = set->epoch;
+	inode->wire.id = id;
+	rsb_list_init(&inode->handles);
+	if (rsb_map_put(&set->by_id, id, inode) < 0) {
+		free(inode);
+		return NULL;
+	}
+	set->by_index[index_of(nodeid)] = inode;
+	return inode;
+}
+
+static void
+inode_free(struct rsb_inode *inode)
+{
+	free(inode->target);
+	free(inode->name);
+	free(inode);
+}
+
+int
+rsb_inodes_new(struct rsb_shared *shared, rsb_inode_forget_fn forget, void *arg,
+	struct rsb_inodes **ret_inodes)
+{
+	RSB_CLEANUP(rsb_inodes_freep) struct rsb_inodes *inodes = rsb_new(struct rsb_inodes);
+
+	if (!inodes)
+		return -ENOMEM;
+	inodes->shared = shared;
+	inodes->forget = forget;
+	inodes->arg = arg;
+	inodes->epoch = 1;
+	rsb_map_init(&inodes->by_id, RSB_NODES_MAX + 1);
+	inodes->by_index = rsb_new_array(struct rsb_inode *, RSB_NODES_MAX + 1);
+	if (!inodes->by_index || !inode_new(inodes, ROOT_INDEX, 1))
+		return -ENOMEM;
+	*ret_inodes = rsb_steal(&inodes);
+	return 0;
+}
+
+void
+rsb_inodes_free(struct rsb_inodes *inodes)
+{
+	struct rsb_inode *inode;
+	size_t cursor = 0;
+
+	if (!inodes)
+		return;
+	while ((inode = rsb_map_next(&inodes->by_id, &cursor, NULL)))
+		inode_free(inode);
+	rsb_map_done(&inodes->by_id);
+	free(inodes->by_index);
+	free(inodes);
+}
+
+struct rsb_inode *
+rsb_inode_by_nodeid(const struct rsb_inodes *inodes, uint64_t nodeid)
+{
+	uint32_t index = index_of(nodeid);
+	struct rsb_inode *inode;
+
+	if (index > RSB_NODES_MAX)
+		return NULL;
+	inode = inodes->by_index[index];
+	return inode && inode->nodeid == nodeid ? inode : NULL;
+}
+
+struct rsb_inode *
+rsb_inode_by_id(const struct rsb_inodes *inodes, uint64_t id)
+{
+	return rsb_map_get(&inodes->by_id, id);
+}
+
+struct rsb_inode *
+rsb_inode_root(const struct rsb_inodes *inodes)
+{
+	return inodes->by_index[ROOT_INDEX];
+}
+
+size_t
+rsb_inodes_count(const struct rsb_inodes *inodes)
+{
+	return inodes->by_id.n;
+}
+
+struct rsb_inode *
+rsb_inode_next(const struct rsb_inodes *inodes, size_t *cursor)
+{
+	while (*cursor < inodes->shared->head.n_node) {
+		struct rsb_inode *inode = inodes->by_index[++*cursor];
+
+		if (inode)
+			return inode;
+	}
+	return NULL;
+}
+
+static bool
+is_same_file(const struct rsb_inode *inode, const struct rsb_attr *attr)
+{
+	return inode->wire.ino == attr->ino && inode->wire.btime.sec == attr->btime.sec &&
+	       inode->wire.btime.nsec == attr->btime.nsec &&
+	       (inode->attr.mode & S_IFMT) == (attr->mode & S_IFMT);
+}
+
+static int
+make(struct rsb_inodes *inodes, uint64_t id, const struct rsb_attr *attr,
+	struct rsb_inode **ret_inode)
+{
+	struct rsb_shared_node *shared;
+	struct rsb_inode *inode;
+	uint32_t index;
+	int r;
+
+	r = rsb_shared_node_new(inodes->shared, &index);
+	if (r < 0)
+		return r;
+	shared = &inodes->shared->nodes[index];
+	inode = inode_new(inodes, (uint64_t)shared->generation << 32 | index, id);
+	if (!inode) {
+		rsb_shared_node_free(inodes->shared, index);
+		return -ENOMEM;
+	}
+	inode->wire.ino = attr->ino;
+	inode->wire.btime = attr->btime;
+	inode->attr = *attr;
+	shared->id = id;
+	shared->ino = attr->ino;
+	shared->btime_sec = attr->btime.sec;
+	shared->btime_nsec = attr->btime.nsec;
+	*ret_inode = inode;
+	return 0;
+}
+
+int
+rsb_inode_given(struct rsb_inodes *inodes, uint64_t id, const struct rsb_attr *attr,
+	struct rsb_inode **ret_inode)
+{
+	struct rsb_inode *inode;
+	int r;
+
+	r = rsb_attr_check(attr);
+	if (r < 0)
+		return r;
+	if (id <= ROOT_INDEX)
+		return -ESTALE;
+	inode = rsb_map_get(&inodes->by_id, id);
+	if (inode && !is_same_file(inode, attr))
+		return -ESTALE;
+	if (!inode) {
+		r = make(inodes, id, attr, &inode);
+		if (r < 0)
+			return r;
+	}
+	shared_of(inode)->n_given++;
+	*ret_inode = rsb_inode_ref(inode);
+	return 0;
+}
+
+void
+rsb_inodes_set_epoch(struct rsb_inodes *inodes, uint64_t epoch)
+{
+	inodes->epoch = epoch;
+	rsb_inode_root(inodes)->epoch = epoch;
+}
+
+int
+rsb_inode_check(const struct rsb_inode *inode)
+{
+	return inode->epoch == inode->set->epoch ? 0 : -ESTALE;
+}
+
+struct rsb_inode *
+rsb_inode_ref(struct rsb_inode *inode)
+{
+	inode->n_ref++;
+	return inode;
+}
+
+/* Nobody here and not the kernel needs it: it goes, and its gifts are returned. */
+static void
+collect(struct rsb_inode *inode)
+{
+	struct rsb_inodes *set = inode->set;
+	uint32_t index = index_of(inode->nodeid);
+	struct rsb_shared_node *shared = &set->shared->nodes[index];
+
+	if (inode->n_ref || shared->n_kernel || index == ROOT_INDEX)
+		return;
+	if (shared->n_given && inode->epoch == set->epoch)
+		set->forget(set->arg, inode->id, shared->n_given);
+	set->by_index[index] = NULL;
+	(void)rsb_map_del(&set->by_id, inode->id);
+	rsb_shared_node_free(set->shared, index);
+	inode_free(inode);
+}
+
+void
+rsb_inode_unref(struct rsb_inode *inode)
+{
+	if (!inode)
+		return;
+	inode->n_ref--;
+	collect(inode);
+}
+
+void
+rsb_inode_looked_up(struct rsb_inode *inode)
+{
+	shared_of(inode)->n_kernel++;
+}
+
+void
+rsb_inode_forget(struct rsb_inode *inode, uint64_t n)
+{
+	struct rsb_shared_node *shared = shared_of(inode);
+
+	shared->n_kernel -= rsb_min(n, shared->n_kernel);
+	collect(inode);
+}
+
+void
+rsb_inode_hint(struct rsb_inode *inode, const struct rsb_inode *parent, struct rsb_bytes name)
+{
+	char *copy;
+
+	if (inode->name && inode->parent == parent->nodeid && strlen(inode->name) == name.size &&
+		memcmp(inode->name, name.data, name.size) == 0)
+		return;
+	copy = rsb_str_dup(name);
+	if (!copy)
+		return;
+	free(inode->name);
+	inode->name = copy;
+	inode->parent = parent->nodeid;
+}
+
+int
+rsb_inode_depth(const struct rsb_inode *inode)
+{
+	const struct rsb_inodes *set = inode->set;
+	int depth = 0;
+
+	while (inode->parent != ROOT_INDEX) {
+		inode = rsb_inode_by_nodeid(set, inode->parent);
+		if (!inode || !inode->name || ++depth > (int)DEPTH_MAX)
+			return -ENOENT;
+	}
+	return depth;
+}

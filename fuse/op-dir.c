@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: MIT */
+#include <dirent.h>
+#include <errno.h>
+#include <string.h>
+
+#include "fuse/ops.h"
+#include "fuse/reply.h"
+#include "fuse/send.h"
+#include "proto/codec.h"
+
+/*
+ * One listing being loaded into a snapshot, page by page. With the cache on it also teaches us
+ * names and attributes, so that a walk needs no look-ups; while commands run nothing of that
+ * could be kept.
+ */
+struct load {
+	struct rsb_fs *fs;
+	struct rsb_handle *handle; /* referenced */
+	uint64_t fh;               /* as handle->snap_fh while this is its listing */
+	uint64_t since;            /* of the first page */
+	uint64_t page_since;
+	bool plus;
+};
+
+static void
+load_free(struct load *load)
+{
+	rsb_handle_unref(load->fs->handles, load->handle);
+	free(load);
+}
+
+void
+op_opendir(fuse_req_t req, fuse_ino_t nodeid, struct fuse_file_info *fi)
+{
+	struct rsb_fs *fs = rsb_fop_fs(req);
+	struct rsb_inode *inode = rsb_fop_inode(req, nodeid);
+	struct rsb_handle *handle;
+	int r;
+
+	if (!inode)
+		return;
+	r = rsb_handle_open(fs->handles, inode, rsb_link_new_ids(fs->link, 1), 0, &handle);
+	if (r < 0)
+		rsb_reply_req_err(req, r);
+	else
+		rsb_reply_req_open(req, handle, fi);
+}
+
+/* ---- answering from the snapshot ---- */
+
+/* The node of an entry, when what we know of it is good to be told. */
+static struct rsb_inode *
+known_node(struct rsb_fs *fs, struct rsb_inode *dir, struct rsb_bytes name)
+{
+	struct rsb_inode *inode;
+
+	if (!rsb_cache_on(&fs->cache) || rsb_names_get(fs->names, dir, name, &inode) != 1)
+		return NULL;
+	return rsb_fs_knows(fs, inode) ? inode : NULL;
+}
+
+/* Adds one entry: its size, 0 when it does not fit. */
+static size_t
+add_entry(struct rsb_fop *fop, char *buf, size_t room, const struct rsb_dirsnap_entry *entry,
+	uint64_t offset)
+{
+	struct rsb_fs *fs = fop->fs;
+	struct fuse_entry_param e = { .ino = 0 };
+	struct rsb_inode *inode;
+	char name[RSB_NAME_MAX + 1];
+	size_t n;
+
+	memcpy(name, entry->name.data, entry->name.size);
+	name[entry->name.size] = 0;
+	e.attr.st_ino = entry->ino;
+	e.attr.st_mode = DTTOIF(entry->type);
+	if (!fop->flags) {
+		n = fuse_add_direntry(fop->req, buf, room, name, &e.attr, (off_t)offset + 1);
+		return n > room ? 0 : n;
+	}
+	inode = offset < 2 ? NULL : known_node(fs, fop->inode, entry->name);
+	if (inode)
+		e = rsb_reply_param(fs, fop->inode, entry->name, inode);
+	n = fuse_add_direntry_plus(fop->req, buf, room, name, &e, (off_t)offset + 1);
+	if (n > room)
+		return 0;
+	if (inode)
+		rsb_inode_looked_up(inode);
+	return n;
+}
+
+static void
+answer(struct rsb_fop *fop)
+{
+	const struct rsb_dirsnap *snap = fop->handle->snap;
+	struct rsb_dirsnap_entry entry;
+	rsb_autofree char *buf = malloc(fop->size);
+	uint64_t offset = fop->offset;
+	size_t used = 0;
+
+	if (!buf) {
+		rsb_reply_err(fop, -ENOMEM);
+		return;
+	}
+	while (fop->req && rsb_dirsnap_get(snap, offset, &entry)) {
+		size_t n = add_entry(fop, buf + used, fop->size - used, &entry, offset);
+
+		if (!n)
+			break;
+		used += n;
+		offset++;
+	}
+	if (offset > fop->offset)
+		fop->handle->snap_used = true;
+	rsb_reply_data(fop, (struct rsb_bytes){ .data = (const uint8_t *)buf, .size = used });
+}
+
+/* Answers if there is something to answer. */
+static bool
+try_answer(struct rsb_fop *fop)
+{
+	const struct rsb_dirsnap *snap = fop->handle->snap;
+	int state = rsb_dirsnap_state(snap);
+
+	if (state < 0) {
+		rsb_reply_err(fop, state);
+		return true;
+	}
+	/* Nothing at all would be the end of the directory. */
+	if (state == 0 && fop->offset >= rsb_dirsnap_count(snap))
+		return false;
+	answer(fop);
+	return true;
+}
+
+static void
+wake_readers(struct rsb_handle *handle)
+{
+	struct rsb_list *pos;
+	struct rsb_list *tmp;
+
+	rsb_list_for_each_safe (pos, tmp, &handle->readers)
+		(void)try_answer(rsb_list_entry(pos, struct rsb_fop, wait));
+}
+
+/* ---- loading ---- */
+
+static void
+learn_entry(struct load *load, const struct rsb_dirent *dirent)
+{
+	struct rsb_fs *fs = load->fs;
+	struct rsb_inode *dir = load->handle->inode;
+	struct rsb_inode *inode;
+
+	if (rsb_inode_given(fs->inodes, dirent->id, &dirent->attr, &inode) < 0)
+		return;
+	rsb_fs_name(fs, dir, dirent->name, inode, load->page_since);
+	rsb_fs_learn(fs, inode, &dirent->attr, load->page_since);
+	rsb_inode_unref(inode);
+}
+
+/* 1: the listing is whole, 0: more comes. */
+static int
+take_page(struct load *load, const struct rsb_readdir_rep *rep, bool wanted)
+{
+	struct rsb_seq entries = rep->entries;
+	struct rsb_dirent dirent;
+	int r;
+
+	while ((r = rsb_seq_next(&entries, &rsb_desc_rsb_dirent, &dirent)) > 0) {
+		struct rsb_dirsnap_entry entry = {
+			.name = dirent.name,
+			.ino = dirent.ino ? dirent.ino : 1,
+			.type = (uint32_t)dirent.type & 15,
+		};
+
+		/* Also when nobody reads any more: each was given and must be returned. */
+		if (dirent.id)
+			learn_entry(load, &dirent);
+		if (!wanted)
+			continue;
+		r = rsb_dirsnap_add(load->handle->snap, &entry);
+		if (r < 0)
+			return r;
+	}
+	return r < 0 ? r : (int)(rep->done != 0);
+}
+
+/* Every name of the directory is in our table now, if nothing got in between. */
+static void
+note_listed(struct load *load)
+{
+	struct rsb_fs *fs = load->fs;
+	struct rsb_inode *dir = load->handle->inode;
+
+	if (load->plus && rsb_fs_keeps(fs, load->since) && dir->changed <= load->since &&
+		!dir->n_mutating && rsb_names_count(fs->names) < RSB_NAMES_MAX)
+		dir->listed_gen = fs->cache.generation;
+}
+
+static int next_page(struct load *load);
+
+static void
+on_page(void *arg, int r, const void *rep)
+{
+	struct load *load = arg;
+	struct rsb_handle *handle = load->handle;
+	const struct rsb_readdir_rep *page = rep;
+	bool wanted = handle->snap_fh == load->fh;
+
+	if (r >= 0)
+		r = take_page(load, page, wanted);
+	if (r >= 0)
+		rsb_fs_learn(load->fs, handle->inode, &page->dir, load->page_since);
+	if (r == 0 && wanted) {
+		r = next_page(load);
+		if (r == 0) {
+			wake_readers(handle);
+			return;
+		}
+	}
+	if (r != 1)
+		rsb_send_post(
+			load->fs->send, RSB_OP_releasedir, &(struct rsb_fh_req){ .fh = load->fh });
+	if (wanted) {
+		handle->snap_fh = 0;
+		if (r == 1)
+			note_listed(load);
+		rsb_dirsnap_finish(handle->snap, r);
+		wake_readers(handle);
+	}
+	load_free(load);
+}
+
+static int
+next_page(struct load *load)
+{
+	struct rsb_fs *fs = load->fs;
+	struct rsb_readdir_req msg = {
+		.node = load->handle->inode->wire,
+		.fh = load->fh,
+		.plus = load->plus,
+		.max = RSB_DIRENTS_MAX,
+	};
+
+	if (load->plus)
+		msg.first_id = rsb_link_new_ids(fs->link, RSB_DIRENTS_MAX);
+	load->page_since = fs->seq;
+	return rsb_send_call(
+		fs->send, RSB_OP_readdir, &msg, rsb_send_fifo(fs->send), on_page, load, NULL);
+}
+
+/* A new snapshot for handle, in place of the old one. */
+static int
+start_load(struct rsb_fs *fs, struct rsb_handle *handle)
+{
+	const struct rsb_inode *parent = rsb_inode_by_nodeid(fs->inodes, handle->inode->parent);
+	uint64_t ino = handle->inode->attr.ino ? handle->inode->attr.ino : 1;
+	struct rsb_dirsnap *snap;
+	struct load *load;
+	int r;
+
+	r = rsb_dirsnap_new(ino, parent && parent->attr.ino ? parent->attr.ino : ino, &snap);
+	if (r < 0)
+		return r;
+	load = rsb_new(struct load);
+	if (!load) {
+		rsb_dirsnap_free(snap);
+		return -ENOMEM;
+	}
+	*load = (struct load){
+		.fs = fs,
+		.handle = rsb_handle_ref(handle),
+		.fh = rsb_link_new_ids(fs->link, 1),
+		.since = fs->seq,
+		.plus = rsb_cache_on(&fs->cache),
+	};
+	rsb_dirsnap_free(handle->snap);
+	handle->snap = snap;
+	handle->snap_used = false;
+	handle->snap_fh = load->fh;
+	r = next_page(load);
+	if (r < 0) {
+		handle->snap_fh = 0;
+		rsb_dirsnap_finish(snap, r);
+		load_free(load);
+	}
+	return 0;
+}
+
+static void
+read_by(fuse_req_t req, size_t size, off_t offset, struct fuse_file_info *fi, bool plus)
+{
+	struct rsb_fs *fs = rsb_fop_fs(req);
+	struct rsb_handle *handle = rsb_handle_get(fs->handles, fi->fh);
+	struct rsb_fop *fop;
+	int r = 0;
+
+	if (!handle || handle->broken) {
+		rsb_reply_req_err(req, handle ? handle->broken : -EBADF);
+		return;
+	}
+	fop = rsb_fop_new(req);
+	if (!fop)
+		return;
+	fop->handle = rsb_handle_ref(handle);
+	fop->inode = rsb_inode_ref(handle->inode);
+	fop->offset = (uint64_t)offset;
+	fop->size = size;
+	fop->flags = plus;
+	/* Offset 0 after more was read: rewinddir(3). Others wait in the old one's place. */
+	if (!handle->snap || (offset == 0 && handle->snap_used))
+		r = start_load(fs, handle);
+	if (r < 0) {
+		rsb_reply_err(fop, r);
+		return;
+	}
+	if (!try_answer(fop))
+		rsb_list_append(&handle->readers, &fop->wait);
+}
+
+void
+op_readdir(fuse_req_t req, fuse_ino_t nodeid, size_t size, off_t offset, struct fuse_file_info *fi)
+{
+	(void)nodeid;
+	read_by(req, size, offset, fi, false);
+}
+
+void
+op_readdirplus(
+	fuse_req_t req, fuse_ino_t nodeid, size_t size, off_t offset, struct fuse_file_info *fi)
+{
+	(void)nodeid;
+	read_by(req, size, offset, fi, true);
+}
+
+void
+op_releasedir(fuse_req_t req, fuse_ino_t nodeid, struct fuse_file_info *fi)
+{
+	struct rsb_fs *fs = rsb_fop_fs(req);
+	struct rsb_handle *handle = rsb_handle_get(fs->handles, fi->fh);
+
+	(void)nodeid;
+	rsb_reply_req_err(req, 0);
+	if (!handle)
+		return;
+	/* A listing under way sees that it is not wanted any more. */
+	handle->snap_fh = 0;
+	handle->closed = true;
+	rsb_handle_unref(fs->handles, handle);
+}
+
+static void
+on_fsyncdir(struct rsb_fop *fop, int r, const void *rep)
+{
+	(void)rep;
+	rsb_reply_err(fop, r);
+}
+
+void
+op_fsyncdir(fuse_req_t req, fuse_ino_t nodeid, int data_only, struct fuse_file_info *fi)
+{
+	struct rsb_inode *inode = rsb_fop_inode(req, nodeid);
+	struct rsb_fop *fop;
+
+	(void)data_only;
+	(void)fi;
+	if (!inode)
+		return;
+	fop = rsb_fop_new(req);
+	if (!fop)
+		return;
+	fop->inode = rsb_inode_ref(inode);
+	rsb_fop_call(fop, RSB_OP_fsyncdir, &(struct rsb_fsyncdir_req){ .node = inode->wire },
+		rsb_send_fifo(fop->fs->send), on_fsyncdir);
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "fuse/ops.h"
+#include "fuse/push.h"
+#include "fuse/reply.h"
+#include "fuse/send.h"
+
+/*
+ * What counts over there. Appending is a flag of each write instead: pages that the kernel writes
+ * back through an appending descriptor must land where they came from.
+ */
+static uint64_t
+far_flags(int flags)
+{
+	return (uint64_t)(flags & (O_ACCMODE | O_TRUNC | O_EXCL | O_SYNC | O_DSYNC));
+}
+
+static void
+forget_handle(struct rsb_fs *fs, struct rsb_handle *handle)
+{
+	rsb_send_post(fs->send, RSB_OP_release, &(struct rsb_fh_req){ .fh = handle->fh });
+	handle->closed = true;
+	rsb_handle_unref(fs->handles, handle);
+}
+
+/* ---- open ---- */
+
+static void
+on_open(struct rsb_fop *fop, int r, const void *rep)
+{
+	struct rsb_fs *fs = fop->fs;
+	const struct rsb_attr_rep *got = rep;
+	struct rsb_handle *handle = rsb_handle_ref(fop->handle);
+	struct rsb_inode *inode = fop->inode;
+
+	if (r < 0) {
+		rsb_reply_err(fop, r);
+		/* The kernel's reference too: it never heard of it. */
+		rsb_handle_unref(fs->handles, handle);
+		rsb_handle_unref(fs->handles, handle);
+		return;
+	}
+	rsb_fs_learn(fs, inode, &got->attr, fop->since);
+	rsb_fop_changed(fop, &got->attr, NULL);
+	if (rsb_reply_open(fop, handle) < 0)
+		forget_handle(fs, handle);
+	rsb_handle_unref(fs->handles, handle);
+}
+
+/* The kernel was answered already: an error is that of everything done with it later. */
+static void
+on_open_late(struct rsb_fop *fop, int r, const void *rep)
+{
+	const struct rsb_attr_rep *got = rep;
+
+	if (r < 0)
+		fop->handle->broken = r;
+	else
+		rsb_fs_learn(fop->fs, fop->inode, &got->attr, fop->since);
+	rsb_fop_free(fop);
+}
+
+/* The handle and the request for it; NULL: answered. */
+static struct rsb_fop *
+begin_open(fuse_req_t req, struct rsb_inode *inode, const struct fuse_file_info *fi)
+{
+	struct rsb_fop *fop = rsb_fop_new(req);
+	struct rsb_handle *handle;
+	int r;
+
+	if (!fop)
+		return NULL;
+	fop->inode = rsb_inode_ref(inode);
+	fop->fi = *fi;
+	r = rsb_handle_open(
+		fop->fs->handles, inode, rsb_link_new_ids(fop->fs->link, 1), fi->flags, &handle);
+	if (r < 0) {
+		rsb_reply_err(fop, r);
+		return NULL;
+	}
+	fop->handle = rsb_handle_ref(handle);
+	return fop;
+}
+
+void
+op_open(fuse_req_t req, fuse_ino_t nodeid, struct fuse_file_info *fi)
+{
+	struct rsb_fs *fs = rsb_fop_fs(req);
+	struct rsb_inode *inode = rsb_fop_inode(req, nodeid);
+	bool known = inode && rsb_fs_knows(fs, inode);
+	struct rsb_open_req msg;
+	struct rsb_fop *fop;
+
+	if (!inode)
+		return;
+	fop = begin_open(req, inode, fi);
+	if (!fop)
+		return;
+	msg = (struct rsb_open_req){
+		.node = inode->wire,
+		.fh = fop->handle->fh,
+		.flags = far_flags(fi->flags),
+	};
+	if (fi->flags & O_TRUNC) {
+		rsb_push_inode(fs, inode);
+		rsb_fop_mutate(fop, RSB_OP_open, &msg, on_open);
+	} else if (known) {
+		fs->stats.hits++;
+		fop->req = NULL;
+		rsb_reply_req_open(req, fop->handle, fi);
+		rsb_fop_call(fop, RSB_OP_open, &msg, 0, on_open_late);
+	} else {
+		rsb_fop_call(fop, RSB_OP_open, &msg, 0, on_open);
+	}
+}
+
+/* fop->inode is the directory. */
+static void
+on_create(struct rsb_fop *fop, int r, const void *rep)
+{
+	struct rsb_fs *fs = fop->fs;
+	const struct rsb_entry_rep *entry = rep;
+	struct rsb_bytes name = rsb_bytes_str(fop->name);
+	struct rsb_handle *handle = NULL;
+	struct rsb_inode *inode = NULL;
+
+	if (r >= 0) {
+		r = rsb_inode_given(fs->inodes, entry->id, &entry->attr, &inode);
+		if (r >= 0)
+			r = rsb_handle_open(fs->handles, inode, fop->fi.fh, fop->fi.flags, &handle);
+		if (r < 0)
+			rsb_send_post(
+				fs->send, RSB_OP_release, &(struct rsb_fh_req){ .fh = fop->fi.fh });
+	}
+	if (r < 0) {
+		rsb_names_drop(fs->names, fop->inode, name);
+		rsb_inode_unref(inode);
+		rsb_reply_err(fop, r);
+		return;
+	}
+	rsb_fop_changed(fop, &entry->dir, NULL);
+	rsb_fs_name(fs, fop->inode, name, inode, fop->since);
+	rsb_fs_learn(fs, inode, &entry->attr, fop->since);
+	if (rsb_reply_create(fop, fop->inode, inode, handle) < 0)
+		forget_handle(fs, handle);
+	rsb_inode_unref(inode);
+}
+
+void
+op_create(
+	fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, struct fuse_file_info *fi)
+{
+	struct rsb_fs *fs = rsb_fop_fs(req);
+	struct rsb_inode *dir = rsb_fop_inode(req, parent);
+	const struct fuse_ctx *ctx = fuse_req_ctx(req);
+	struct rsb_inode *there = NULL;
+	struct rsb_create_req msg;
+	struct rsb_fop *fop;
+
+	if (!dir)
+		return;
+	if (strlen(name) > RSB_NAME_MAX) {
+		rsb_reply_req_err(req, -ENAMETOOLONG);
+		return;
+	}
+	fop = rsb_fop_new(req);
+	if (!fop)
+		return;
+	fop->inode = rsb_inode_ref(dir);
+	fop->fi = *fi;
+	fop->fi.fh = rsb_link_new_ids(fs->link, 1);
+	(void)snprintf(fop->name, sizeof(fop->name), "%s", name);
+	/* Somebody else may have made it meanwhile; what he wrote comes before a truncation. */
+	if (rsb_names_get(fs->names, dir, rsb_bytes_str(name), &there) == 1) {
+		rsb_push_inode(fs, there);
+		fop->other = rsb_inode_ref(there);
+	}
+	msg = (struct rsb_create_req){
+		.parent = dir->wire,
+		.name = rsb_bytes_str(name),
+		.id = rsb_link_new_ids(fs->link, 1),
+		.fh = fop->fi.fh,
+		.flags = far_flags(fi->flags),
+		.mode = mode & 07777,
+		.who = rsb_idmap_who(&fs->config.idmap, ctx->uid, ctx->gid),
+	};
+	rsb_fop_mutate(fop, RSB_OP_create, &msg, on_create);
+}
+
+/* ---- flush, release, fsync ---- */
+
+static void
+on_flushed(struct rsb_fop *fop, int r, const void *rep)
+{
+	(void)rep;
+	if (r >= 0 && fop->handle->broken)
+		r = fop->handle->broken;
+	rsb_reply_err(fop, r);
+}
+
+static void
+on_unlocked(struct rsb_fop *fop, int r, const void *rep)
+{
+	(void)rep;
+	/* close(2) does not fail for a lock; a broken link shows in the data's own error. */
+	(void)r;
+	rsb_push_drain(fop, fop->handle, on_flushed);
+}
+
+void
+op_flush(fuse_req_t req, fuse_ino_t nodeid, struct fuse_file_info *fi)
+{
+	struct rsb_fs *fs = rsb_fop_fs(req);
+	struct rsb_handle *handle = rsb_handle_get(fs->handles, fi->fh);
+	struct rsb_unlock_all_req msg;
+	struct rsb_fop *fop;
+
+	(void)nodeid;
+	if (!handle) {
+		rsb_reply_req_err(req, -EBADF);
+		return;
+	}
+	rsb_push_handle(fs, handle);
+	if (handle->n_done == handle->n_sent && !handle->posix_locks) {
+		int r = rsb_handle_take_error(handle);
+
+		rsb_reply_req_err(req, r < 0 ? r : handle->broken);
+		return;
+	}
+	fop = rsb_fop_new(req);
+	if (!fop)
+		return;
+	fop->handle = rsb_handle_ref(handle);
+	if (!handle->posix_locks) {
+		rsb_push_drain(fop, handle, on_flushed);
+		return;
+	}
+	msg = (struct rsb_unlock_all_req){ .fh = handle->fh, .owner = fi->lock_owner };
+	rsb_fop_call(fop, RSB_OP_unlock_all, &msg, rsb_send_fifo(fs->send), on_unlocked);
+}
+
+void
+op_release(fuse_req_t req, fuse_ino_t nodeid, struct fuse_file_info *fi)
+{
+	struct rsb_fs *fs = rsb_fop_fs(req);
+	struct rsb_handle *handle = rsb_handle_get(fs->handles, fi->fh);
+
+	(void)nodeid;
+	rsb_reply_req_err(req, 0);
+	if (!handle)
+		return;
+	rsb_push_handle(fs, handle);
+	if (fi->flock_release && handle->flocks)
+		rsb_send_post(fs->send, RSB_OP_unlock_all,
+			&(struct rsb_unlock_all_req){ .fh = handle->fh, .owner = fi->lock_owner });
+	forget_handle(fs, handle);
+}
+
+static void
+on_fsync_drained(struct rsb_fop *fop, int r, const void *rep)
+{
+	(void)rep;
+	/* The error of the data itself is the more exact one. */
+	rsb_reply_err(fop, r < 0 ? r : fop->error);
+}
+
+static void
+on_fsync(struct rsb_fop *fop, int r, const void *rep)
+{
+	const struct rsb_attr_rep *got = rep;
+
+	if (r >= 0)
+		rsb_fs_learn(fop->fs, fop->inode, &got->attr, fop->since);
+	fop->error = r;
+	rsb_push_drain(fop, fop->handle, on_fsync_drained);
+}
+
+void
+op_fsync(fuse_req_t req, fuse_ino_t nodeid, int data_only, struct fuse_file_info *fi)
+{
+	struct rsb_fs *fs = rsb_fop_fs(req);
+	struct rsb_handle *handle = rsb_handle_get(fs->handles, fi->fh);
+	struct rsb_fsync_req msg;
+	struct rsb_fop *fop;
+
+	(void)nodeid;
+	if (!handle || handle->broken) {
+		rsb_reply_req_err(req, handle ? handle->broken : -EBADF);
+		return;
+	}
+	fop = rsb_fop_new(req);
+	if (!fop)
+		return;
+	fop->handle = rsb_handle_ref(handle);
+	fop->inode = rsb_inode_ref(handle->inode);
+	rsb_push_inode(fs, handle->inode);
+	msg = (struct rsb_fsync_req){ .fh = handle->fh, .data_only = data_only ? 1 : 0 };
+	rsb_fop_call(fop, RSB_OP_fsync, &msg, rsb_send_fifo(fs->send), on_fsync);
+}

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: MIT */
+#define RSB_LOG_MODULE "session"
+
+#include "fuse/session.h"
+
+#include <errno.h>
+#include <linux/fuse.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/uio.h>
+
+#include "fuse/ops.h"
+#include "util/fd.h"
+#include "util/log.h"
+
+struct rsb_fuse_session {
+	struct rsb_fs *fs;
+	struct fuse_session *se;
+	struct fuse_buf buf; /* {fuse thread} */
+	int fd;              /* se's */
+	int stop_fd;
+	bool started;
+	pthread_t thread;
+	void (*ended)(void *arg, int r);
+	void *arg;
+	uint64_t init_unique; /* {fuse thread} of the INIT under way; 0: none */
+	uint32_t init_flags;  /* what the kernel offered in it */
+	bool ready;           /* {fs->lock} */
+};
+
+/* libfuse hands fs to the hooks; the session is found through it. */
+static struct rsb_fuse_session *
+session_of(void *userdata)
+{
+	return ((struct rsb_fs *)userdata)->session;
+}
+
+/* ---- what comes from the kernel ---- */
+
+static void
+look_at_init(struct rsb_fuse_session *session, const uint8_t *data, size_t size)
+{
+	struct fuse_in_header head;
+	struct fuse_init_in init;
+
+	memcpy(&head, data, sizeof(head));
+	/* Only the fields that every version has. */
+	if (size < sizeof(head) + offsetof(struct fuse_init_in, flags2))
+		return;
+	memcpy(&init, data + sizeof(head), offsetof(struct fuse_init_in, flags2));
+	session->init_unique = head.unique;
+	session->init_flags = init.flags;
+}
+
+/* The flags by which the kernel asks to drop set-user-ID, which libfuse 3.14 does not pass on. */
+static uint32_t
+kill_flag(const uint8_t *data, size_t size, uint32_t opcode)
+{
+	const uint8_t *arg = data + sizeof(struct fuse_in_header);
+	size_t left = size - sizeof(struct fuse_in_header);
+	struct fuse_write_in write_in;
+	struct fuse_setattr_in setattr_in;
+
+	switch (opcode) {
+	case FUSE_WRITE:
+		if (left < sizeof(write_in))
+			return 0;
+		memcpy(&write_in, arg, sizeof(write_in));
+		return write_in.write_flags & FUSE_WRITE_KILL_SUIDGID;
+	case FUSE_SETATTR:
+		if (left < sizeof(setattr_in))
+			return 0;
+		memcpy(&setattr_in, arg, sizeof(setattr_in));
+		return setattr_in.valid & FATTR_KILL_SUIDGID;
+	default:
+		return 0;
+	}
+}
+
+static void
+look_at_request(struct rsb_fuse_session *session, const uint8_t *data, size_t size)
+{
+	struct rsb_fs *fs = session->fs;
+	struct rsb_shared_flight flight;
+	struct fuse_in_header head;
+
+	if (size < sizeof(head))
+		return;
+	memcpy(&head, data, sizeof(head));
+	fs->kernel_kill = kill_flag(data, size, head.opcode);
+	fs->stats.requests++;
+	if (head.opcode == FUSE_INIT)
+		look_at_init(session, data, size);
+	/* These are never answered. */
+	if (head.opcode == FUSE_FORGET || head.opcode == FUSE_BATCH_FORGET ||
+		head.opcode == FUSE_INTERRUPT)
+		return;
+	flight = (struct rsb_shared_flight){
+		.unique = head.unique,
+		.nodeid = head.nodeid,
+		.opcode = head.opcode,
+		.pid = head.pid,
+	};
+	/* One that is not recorded is only not answered after a crash of ours. */
+	(void)rsb_shared_flight_begin(fs->shared, &flight);
+}
+
+static ssize_t
+hook_read(int fd, void *buf, size_t size, void *userdata)
+{
+	struct rsb_fuse_session *session = session_of(userdata);
+	struct pollfd fds[] = {
+		{ .fd = fd, .events = POLLIN },
+		{ .fd = session->stop_fd, .events = POLLIN },
+	};
+
+	if (poll(fds, 2, -1) < 0)
+		return -1;
+	if (fds[1].revents) {
+		errno = ENODEV;
+		return -1;
+	}
+	return read(fd, buf, size);
+}
+
+/* ---- what goes to the kernel ---- */
+
+static void
+patch_init(const struct rsb_fuse_session *session, const struct iovec *iov, int count)
+{
+	const uint32_t wanted = FUSE_PARALLEL_DIROPS | FUSE_HANDLE_KILLPRIV_V2;
+	struct fuse_init_out *out;
+
+	if (count < 2 || iov[1].iov_len < offsetof(struct fuse_init_out, max_background))
+		return;
+	out = iov[1].iov_base;
+	out->flags |= session->init_flags & wanted;
+}
+
+/* Replies are made under the lock of fs. */
+static ssize_t
+hook_writev(int fd, struct iovec *iov, int count, void *userdata)
+{
+	struct rsb_fuse_session *session = session_of(userdata);
+	struct fuse_out_header head;
+	ssize_t n;
+
+	if (count < 1 || iov[0].iov_len < sizeof(head)) {
+		errno = EINVAL;
+		return -1;
+	}
+	memcpy(&head, iov[0].iov_base, sizeof(head));
+	if (head.unique && head.unique == session->init_unique) {
+		session->init_unique = 0;
+		if (!head.error) {
+			patch_init(session, iov, count);
+			session->ready = true;
+		}
+	}
+	n = writev(fd, iov, count);
+	if (head.unique)
+		rsb_shared_flight_end(session->fs->shared, head.unique);
+	return n;
+}
+
+/* ---- life ---- */
+
+int
+rsb_fuse_session_new(struct rsb_fs *fs, int fd, struct rsb_fuse_session **ret_session)
+{
+	static const struct fuse_custom_io io = { .read = hook_read, .writev = hook_writev };
+	char *argv[] = { (char *)(uintptr_t) "rsb-mount", NULL };
+	struct fuse_args args = FUSE_ARGS_INIT(1, argv);
+	RSB_CLEANUP(rsb_fuse_session_freep)
+	struct rsb_fuse_session *session = rsb_new(struct rsb_fuse_session);
+	rsb_autoclose int own_fd = fd;
+	int r;
+
+	if (!session)
+		return -ENOMEM;
+	session->fs = fs;
+	session->fd = -1;
+	session->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (session->stop_fd < 0)
+		return -errno;
+	r = rsb_fd_nonblock(own_fd, true);
+	if (r < 0)
+		return r;
+	session->se = fuse_session_new(&args, &rsb_ops_table, sizeof(rsb_ops_table), fs);
+	if (!session->se)
+		return -ENOMEM;
+	r = fuse_session_custom_io(session->se, &io, own_fd);
+	if (r != 0)
+		return r < 0 ? r : -EINVAL;
+	session->fd = rsb_steal_fd(&own_fd);
+	fs->session = session;
+	*ret_session = rsb_steal(&session);
+	return 0;
+}
+
+static void *
+fuse_thread(void *arg)
+{
+	struct rsb_fuse_session *session = arg;
+	struct rsb_fs *fs = session->fs;
+	int r = 0;
+
+	while (!fuse_session_exited(session->se)) {
+		r = fuse_session_receive_buf(session->se, &session->buf);
+		if (r == -EINTR || r == -EAGAIN)
+			continue;
+		if (r <= 0)
+			break;
+		rsb_mutex_lock(&fs->lock);
+		look_at_request(session, session->buf.mem, session->buf.size);
+		fuse_session_process_buf(session->se, &session->buf);
+		rsb_mutex_unlock(&fs->lock);
+	}
+	session->ended(session->arg, r < 0 ? r : 0);
+	return NULL;
+}
+
+int
+rsb_fuse_session_start(struct rsb_fuse_session *session, void (*ended)(void *arg, int r), void *arg)
+{
+	int r;
+
+	session->ended = ended;
+	session->arg = arg;
+	r = rsb_thread_start("rsb-fuse", fuse_thread, session, &session->thread);
+	if (r >= 0)
+		session->started = true;
+	return r;
+}
+
+bool
+rsb_fuse_session_ready(struct rsb_fuse_session *session)
+{
+	bool ready;
+
+	rsb_mutex_lock(&session->fs->lock);
+	ready = session->ready;
+	rsb_mutex_unlock(&session->fs->lock);
+	return ready;
+}
+
+void
+rsb_fuse_session_free(struct rsb_fuse_session *session)
+{
+	const uint64_t one = 1;
+
+	if (!session)
+		return;
+	if (session->started) {
+		/* Fails only when it was written before. */
+		(void)!write(session->stop_fd, &one, sizeof(one));
+		(void)pthread_join(session->thread, NULL);
+	}
+	if (session->se) {
+		fuse_session_destroy(session->se);
+		session->fs->session = NULL;
+	}
+	free(session->buf.mem);
+	if (session->stop_fd >= 0)
+		(void)close(session->stop_fd);
+	free(session);
+}
