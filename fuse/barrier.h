@@ -5,9 +5,9 @@
 /*
  * What makes commands and the mount see each other's work. Before a command: the kernel writes
  * dirty pages back, write buffers are sent, names, attributes and pages are dropped here and in
- * the kernel; the command then starts after the FIFO number of the last mutation. After it: pages
- * and attributes of what is open are dropped, then its status may be told. The cache goes on again
- * when no process of any command lives.
+ * the kernel; the command is then sent to start after all mutations before it. After it: pages
+ * and attributes of what is open are dropped, then its status may be told. The cache goes on
+ * again when no process of any command lives.
  *
  * Main thread; done() comes there too, at once or later, in any case within RSB_BARRIER_MAX_S:
  * late says that the kernel had not answered by then.
@@ -17,27 +17,34 @@
 #include "fuse/notify.h"
 
 #define RSB_BARRIER_MAX_S 10u
+#define RSB_BARRIER_DRAIN_S 30u
 
 struct rsb_barrier;
 
+/* notify NULL: there is no mount, so nobody to tell. */
 rsb_nodiscard int rsb_barrier_new(struct rsb_fs *fs, struct rsb_notify *notify,
 	struct rsb_loop *loop, struct rsb_barrier **ret_barrier);
-/* done() of those under way is called with late. */
+/* Those under way are forgotten without done(). */
 void rsb_barrier_free(struct rsb_barrier *barrier);
 RSB_DEFINE_CLEANUP(struct rsb_barrier *, rsb_barrier_free)
 
-/* after: what the command must wait for. */
-typedef void (*rsb_barrier_fn)(void *arg, uint64_t after, bool late);
+/* The mount is there: finds out what its kernel can do. */
+void rsb_barrier_attach(struct rsb_barrier *barrier);
 
-/* Before somebody else may change the workspace; counts him until rsb_barrier_leave(). */
+typedef void (*rsb_barrier_fn)(void *arg, bool late);
+
+/*
+ * Before somebody else may change the workspace; counts him until rsb_barrier_leave(). After
+ * done(), what is sent by fuse/send.h with rsb_send_fifo() comes after all that was written.
+ */
 rsb_nodiscard int rsb_barrier_enter(struct rsb_barrier *barrier, rsb_barrier_fn done, void *arg);
 /* What he did so far becomes visible here. */
 rsb_nodiscard int rsb_barrier_show(struct rsb_barrier *barrier, rsb_barrier_fn done, void *arg);
 /* Nothing of his lives any more. */
 void rsb_barrier_leave(struct rsb_barrier *barrier);
-/* Another sidecar, or its session was lost: nothing that the kernel keeps counts any more. */
+/* The sidecar is another one: nothing that the kernel keeps counts any more. */
 void rsb_barrier_reset(struct rsb_barrier *barrier);
-/* Nothing is open any more that a buffer could belong to: sends all, tells when it has arrived. */
+/* Sends all that is buffered, tells when it has arrived; late: not within RSB_BARRIER_DRAIN_S. */
 rsb_nodiscard int rsb_barrier_drain(struct rsb_barrier *barrier, rsb_barrier_fn done, void *arg);
 
 #endif

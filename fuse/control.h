@@ -9,45 +9,58 @@
  *
  * ctl_hello comes first, or the connection is dropped. spawn, wait, signal, kill, proc_free and
  * tar_in are relayed with the daemon's own proc numbers and wrapped into the barriers of
- * fuse/barrier.h; ctl_status and ctl_stop are answered here; anything else is EOPNOTSUPP. When a
- * client goes away its commands are ended (kill, with grace).
+ * fuse/barrier.h (fuse/relay.h); ctl_status and ctl_stop are answered here; anything else is
+ * EOPNOTSUPP. When a client goes away its commands are ended.
  *
- * Main thread, but for the two that take streams from the link's thread.
+ * Main thread, but for the three that take streams from the link's thread.
  */
 
 #include "fuse/barrier.h"
 #include "util/buf.h"
 
 #define RSB_CONTROL_CLIENTS_MAX 256u
-#define RSB_CONTROL_PROCS_MAX 1024u /* of all clients */
-#define RSB_CONTROL_GRACE_MS 3000u
 
+struct rsb_client;
 struct rsb_control;
+struct rsb_relay;
 
 struct rsb_control_config {
 	struct rsb_loop *loop;
 	struct rsb_fs *fs;
 	struct rsb_barrier *barrier;
 	const char *sandbox;
-	const char *mountpoint;
+	const char *mountpoint; /* empty: not mounted */
 	/* Appends the JSON of ctl_status. */
 	int (*status)(void *arg, struct rsb_buf *out);
-	/* ctl_stop: begins to end the daemon. -EBUSY: files are open and force was not given. */
+	/*
+	 * ctl_stop: begins to end the daemon; rsb_control_stopped() answers. Negative errno: it
+	 * does not.
+	 */
 	int (*stop)(void *arg, bool force);
 	void *arg;
 };
 
-/* Takes listen_fd. */
+/* Takes listen_fd, also on failure. config's pointers are borrowed. */
 rsb_nodiscard int rsb_control_new(
 	const struct rsb_control_config *config, int listen_fd, struct rsb_control **ret_control);
 /* Drops all clients. */
 void rsb_control_free(struct rsb_control *control);
 RSB_DEFINE_CLEANUP(struct rsb_control *, rsb_control_free)
-/* Commands that run now. */
-size_t rsb_control_running(const struct rsb_control *control);
+
+const struct rsb_control_config *rsb_control_config(const struct rsb_control *control);
+struct rsb_relay *rsb_control_relay(struct rsb_control *control);
 size_t rsb_control_clients(const struct rsb_control *control);
-/* The sidecar is another one: all commands are lost. */
-void rsb_control_reset(struct rsb_control *control);
+/* NULL: it is gone. */
+struct rsb_client *rsb_control_client(const struct rsb_control *control, uint64_t serial);
+/* Those who asked for the end are told how it went. */
+void rsb_control_stopped(struct rsb_control *control, int r);
+/* Now and then: clients whose socket was full go on. */
+void rsb_control_tick(struct rsb_control *control);
+
+/* For fuse/client.c: a client asks for the end; it is gone. */
+void rsb_control_ask_stop(struct rsb_control *control, struct rsb_client *client, uint64_t call,
+	const struct rsb_ctl_stop_req *req);
+void rsb_control_drop(struct rsb_control *control, struct rsb_client *client);
 
 /* {io} As in struct rsb_link_ops. */
 void rsb_control_chan_data(

@@ -34,6 +34,7 @@ struct supervisor {
 	int fuse_fd;
 	pid_t daemon;
 	pid_t notifier;
+	bool reported;
 	bool mounted;
 	bool unmounted;   /* on request */
 	uint64_t kill_ns; /* when a daemon that was told to stop is killed; 0: never */
@@ -69,12 +70,18 @@ rsb_supervise_recv(int sock, struct rsb_supervise_msg *ret_msg, int *ret_fd)
 static void
 report(struct supervisor *s, int error, const char *text)
 {
+	if (s->opts->foreground && !s->reported && error < 0)
+		rsb_err("%s", text && text[0] ? text : strerror(-error));
+	s->reported = true;
 	if (s->status_fd < 0)
 		return;
 	/* Nobody to tell is no harm. */
 	(void)rsb_supervise_send(s->status_fd, RSB_SUPERVISE_READY, error, text);
 	(void)close(s->status_fd);
 	s->status_fd = -1;
+	/* From here on the log is all: who started us may be waiting for its stderr to end. */
+	if (error >= 0)
+		(void)dup2(0, 2);
 }
 
 static void

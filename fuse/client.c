@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT */
+#include "fuse/client.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "fuse/pipe.h"
+#include "fuse/relay.h"
+#include "link/ctl.h"
+#include "proto/version.h"
+
+struct rsb_client {
+	struct rsb_control *control;
+	uint64_t serial;
+	struct rsb_ctl *ctl;
+	struct rsb_chans *chans;
+	struct rsb_list procs; /* the relay's */
+	struct rsb_task kick;
+	bool hello;
+	bool kicked;
+};
+
+/* ---- out ---- */
+
+void
+rsb_client_send(struct rsb_client *client, struct rsb_bytes msg)
+{
+	if (rsb_ctl_send(client->ctl, msg) < 0)
+		rsb_client_kick(client);
+}
+
+void
+rsb_client_reply(struct rsb_client *client, uint32_t op, uint64_t call, int error, const void *rep)
+{
+	RSB_CLEANUP(rsb_buf_done) struct rsb_buf buf = { .max = RSB_MESSAGE_MAX };
+
+	if (rsb_codec_reply(op, call, error, rep, RSB_PROTO_VERSION, &buf) < 0)
+		rsb_client_kick(client);
+	else
+		rsb_client_send(client, rsb_buf_view(&buf));
+}
+
+void
+rsb_client_pump(struct rsb_client *client)
+{
+	struct rsb_frame frame;
+
+	while (!client->kicked && rsb_ctl_queued(client->ctl) < RSB_CLIENT_QUEUE_MAX) {
+		int r;
+
+		r = rsb_chans_output(client->chans, false, SIZE_MAX, &frame);
+		if (r == 0)
+			return;
+		if (r < 0 || rsb_ctl_send_frame(client->ctl, &frame) < 0)
+			rsb_client_kick(client);
+	}
+}
+
+static void
+on_kick(struct rsb_task *task)
+{
+	struct rsb_client *client = rsb_container_of(task, struct rsb_client, kick);
+
+	rsb_control_drop(client->control, client);
+}
+
+void
+rsb_client_kick(struct rsb_client *client)
+{
+	if (client->kicked)
+		return;
+	/* Not at once: whoever calls may be in the middle of its streams. */
+	client->kicked = true;
+	client->kick.fn = on_kick;
+	rsb_loop_post(rsb_control_config(client->control)->loop, &client->kick);
+}
+
+/* ---- messages ---- */
+
+static void
+answer_hello(struct rsb_client *client, const struct rsb_call_head *head)
+{
+	const struct rsb_control_config *config = rsb_control_config(client->control);
+	struct rsb_fs *fs = config->fs;
+	struct rsb_ctl_hello_req req;
+	struct rsb_ctl_hello_rep rep = {
+		.version = RSB_PROTO_VERSION,
+		.pid = (uint64_t)getpid(),
+		.sandbox = rsb_bytes_str(config->sandbox),
+		.mountpoint = rsb_bytes_str(config->mountpoint),
+	};
+
+	if (rsb_codec_decode(&rsb_desc_rsb_ctl_hello_req, head->body, &req) < 0) {
+		rsb_client_kick(client);
+		return;
+	}
+	/* Both programs are of one package: another table means a daemon from before an update. */
+	if (req.version != RSB_PROTO_VERSION || req.table_hash != rsb_op_table_hash()) {
+		rsb_client_reply(client, head->op, head->id, -EPROTONOSUPPORT, NULL);
+		return;
+	}
+	client->hello = true;
+	rsb_mutex_lock(&fs->lock);
+	rep.workspace = rsb_bytes_str(fs->workspace ? fs->workspace : "");
+	rsb_mutex_unlock(&fs->lock);
+	rsb_client_reply(client, head->op, head->id, 0, &rep);
+}
+
+static void
+answer_status(struct rsb_client *client, const struct rsb_call_head *head)
+{
+	const struct rsb_control_config *config = rsb_control_config(client->control);
+	RSB_CLEANUP(rsb_buf_done) struct rsb_buf json = { .max = 65536 };
+	struct rsb_ctl_status_rep rep;
+	int r;
+
+	r = config->status(config->arg, &json);
+	rep.json = rsb_buf_view(&json);
+	rsb_client_reply(client, head->op, head->id, r, &rep);
+}
+
+static void
+answer_stop(struct rsb_client *client, const struct rsb_call_head *head)
+{
+	struct rsb_ctl_stop_req req;
+
+	if (rsb_codec_decode(&rsb_desc_rsb_ctl_stop_req, head->body, &req) < 0)
+		rsb_client_kick(client);
+	else
+		rsb_control_ask_stop(client->control, client, head->id, &req);
+}
+
+static void
+on_message(void *arg, const struct rsb_call_head *head)
+{
+	struct rsb_client *client = arg;
+
+	if (client->kicked)
+		return;
+	/* Replies are not expected here: we ask nothing. */
+	if (head->op == 0 || (!client->hello && head->op != RSB_OP_ctl_hello)) {
+		rsb_client_kick(client);
+		return;
+	}
+	switch (head->op) {
+	case RSB_OP_ctl_hello:
+		answer_hello(client, head);
+		break;
+	case RSB_OP_ctl_status:
+		answer_status(client, head);
+		break;
+	case RSB_OP_ctl_stop:
+		answer_stop(client, head);
+		break;
+	case RSB_OP_spawn:
+	case RSB_OP_wait:
+	case RSB_OP_signal:
+	case RSB_OP_kill:
+	case RSB_OP_proc_free:
+	case RSB_OP_tar_in:
+		rsb_relay_call(rsb_control_relay(client->control), client, head);
+		break;
+	default:
+		rsb_client_reply(client, head->op, head->id, -EOPNOTSUPP, NULL);
+		break;
+	}
+}
+
+static void
+on_frame(void *arg, const struct rsb_frame *frame)
+{
+	struct rsb_client *client = arg;
+
+	if (client->kicked)
+		return;
+	if (!client->hello || rsb_chans_input(client->chans, frame) < 0) {
+		rsb_client_kick(client);
+		return;
+	}
+	rsb_relay_credit(client);
+	rsb_client_pump(client);
+}
+
+static void
+on_closed(void *arg, int r)
+{
+	struct rsb_client *client = arg;
+
+	(void)r;
+	rsb_client_kick(client);
+}
+
+/* ---- streams ---- */
+
+static void
+on_data(void *arg, uint64_t chan, struct rsb_bytes data, bool fin)
+{
+	struct rsb_pipe *pipe = rsb_relay_pipe(arg, chan);
+
+	if (pipe)
+		rsb_pipe_stdin(pipe, data, fin);
+}
+
+static void
+on_writable(void *arg, uint64_t chan)
+{
+	/* What the link has sent always fits: its window is as large as our buffer. */
+	(void)arg;
+	(void)chan;
+}
+
+static void
+on_reset(void *arg, uint64_t chan, int r)
+{
+	struct rsb_pipe *pipe = rsb_relay_pipe(arg, chan);
+
+	if (pipe)
+		rsb_pipe_near_reset(pipe, chan, r);
+}
+
+/* ---- life ---- */
+
+int
+rsb_client_new(struct rsb_control *control, uint64_t serial, int fd, struct rsb_client **ret_client)
+{
+	static const struct rsb_ctl_ops ctl_ops = {
+		.message = on_message,
+		.frame = on_frame,
+		.closed = on_closed,
+	};
+	static const struct rsb_chan_ops chan_ops = {
+		.data = on_data,
+		.writable = on_writable,
+		.reset = on_reset,
+	};
+	struct rsb_client *client = rsb_new(struct rsb_client);
+	int r;
+
+	if (!client) {
+		(void)close(fd);
+		return -ENOMEM;
+	}
+	client->control = control;
+	client->serial = serial;
+	rsb_list_init(&client->procs);
+	r = rsb_ctl_new(rsb_control_config(control)->loop, fd, &ctl_ops, client, &client->ctl);
+	if (r >= 0)
+		r = rsb_chans_new(&chan_ops, client, &client->chans);
+	if (r < 0) {
+		rsb_ctl_free(client->ctl);
+		free(client);
+		return r;
+	}
+	rsb_chans_attach(client->chans);
+	*ret_client = client;
+	return 0;
+}
+
+void
+rsb_client_free(struct rsb_client *client)
+{
+	rsb_relay_drop_client(rsb_control_relay(client->control), client);
+	rsb_ctl_free(client->ctl);
+	rsb_chans_free(client->chans);
+	free(client);
+}
+
+uint64_t
+rsb_client_serial(const struct rsb_client *client)
+{
+	return client->serial;
+}
+
+struct rsb_control *
+rsb_client_control(const struct rsb_client *client)
+{
+	return client->control;
+}
+
+struct rsb_chans *
+rsb_client_chans(struct rsb_client *client)
+{
+	return client->chans;
+}
+
+struct rsb_list *
+rsb_client_procs(struct rsb_client *client)
+{
+	return &client->procs;
+}

@@ -1,0 +1,521 @@
+/* SPDX-License-Identifier: MIT */
+#define RSB_LOG_MODULE "relay"
+
+#include "fuse/relay.h"
+
+#include <errno.h>
+
+#include "fuse/pipe.h"
+#include "fuse/send.h"
+#include "proto/version.h"
+#include "util/log.h"
+
+struct proc {
+	struct rsb_relay *relay;
+	struct rsb_list all;
+	struct rsb_list of_client;
+	uint64_t client; /* serial; 0: gone */
+	uint64_t near;
+	uint64_t far;
+	struct rsb_pipe *pipe;
+	size_t n_order; /* that hold it */
+	bool alive;     /* something of it may live: counted by the barrier */
+	bool started;
+	bool freed; /* nobody asks for it any more */
+};
+
+/* One request under way. */
+struct order {
+	struct proc *proc;
+	struct rsb_list all;
+	struct rsb_task task; /* to the main thread, with the reply */
+	uint32_t op;
+	uint64_t call;      /* the client's; 0: our own */
+	struct rsb_buf req; /* encoded; its proc number is the client's */
+	struct rsb_buf rep; /* encoded reply */
+	int error;          /* of the call */
+	bool runs;          /* spawn: it runs */
+};
+
+struct rsb_relay {
+	struct rsb_control *control;
+	struct rsb_pipes *pipes;
+	struct rsb_list procs;
+	struct rsb_list orders;
+	size_t n_proc;
+};
+
+union request {
+	struct rsb_spawn_req spawn;
+	struct rsb_wait_req wait;
+	struct rsb_signal_req signal;
+	struct rsb_kill_req kill;
+	struct rsb_proc_req proc;
+	struct rsb_tar_in_req tar_in;
+};
+
+static struct rsb_fs *
+fs_of(const struct rsb_relay *relay)
+{
+	return rsb_control_config(relay->control)->fs;
+}
+
+static struct rsb_barrier *
+barrier_of(const struct rsb_relay *relay)
+{
+	return rsb_control_config(relay->control)->barrier;
+}
+
+/* Of all these requests it is the first member. */
+static uint64_t *
+proc_member(union request *req)
+{
+	_Static_assert(offsetof(struct rsb_spawn_req, proc) == 0 &&
+			       offsetof(struct rsb_wait_req, proc) == 0 &&
+			       offsetof(struct rsb_signal_req, proc) == 0 &&
+			       offsetof(struct rsb_kill_req, proc) == 0 &&
+			       offsetof(struct rsb_proc_req, proc) == 0 &&
+			       offsetof(struct rsb_tar_in_req, proc) == 0,
+		"proc comes first");
+	return &req->proc.proc;
+}
+
+int
+rsb_relay_new(struct rsb_control *control, struct rsb_relay **ret_relay)
+{
+	const struct rsb_control_config *config = rsb_control_config(control);
+	struct rsb_relay *relay = rsb_new(struct rsb_relay);
+	int r;
+
+	if (!relay)
+		return -ENOMEM;
+	relay->control = control;
+	rsb_list_init(&relay->procs);
+	rsb_list_init(&relay->orders);
+	r = rsb_pipes_new(config->loop, config->fs->link, &relay->pipes);
+	if (r < 0) {
+		free(relay);
+		return r;
+	}
+	*ret_relay = relay;
+	return 0;
+}
+
+static void
+order_free(struct order *order)
+{
+	rsb_list_remove(&order->all);
+	rsb_buf_done(&order->req);
+	rsb_buf_done(&order->rep);
+	free(order);
+}
+
+static void
+proc_delete(struct proc *proc)
+{
+	rsb_list_remove(&proc->all);
+	rsb_list_remove(&proc->of_client);
+	rsb_pipe_free(proc->pipe);
+	proc->relay->n_proc--;
+	free(proc);
+}
+
+void
+rsb_relay_free(struct rsb_relay *relay)
+{
+	struct rsb_list *pos;
+	struct rsb_list *tmp;
+
+	if (!relay)
+		return;
+	rsb_list_for_each_safe (pos, tmp, &relay->orders)
+		order_free(rsb_list_entry(pos, struct order, all));
+	rsb_list_for_each_safe (pos, tmp, &relay->procs)
+		proc_delete(rsb_list_entry(pos, struct proc, all));
+	rsb_pipes_free(relay->pipes);
+	free(relay);
+}
+
+size_t
+rsb_relay_running(const struct rsb_relay *relay)
+{
+	struct rsb_list *pos;
+	size_t n = 0;
+
+	rsb_list_for_each (pos, &relay->procs)
+		n += rsb_list_entry(pos, struct proc, all)->alive;
+	return n;
+}
+
+struct rsb_pipes *
+rsb_relay_pipes(struct rsb_relay *relay)
+{
+	return relay->pipes;
+}
+
+/* ---- orders ---- */
+
+static struct order *
+order_new(struct proc *proc, uint32_t op, uint64_t call)
+{
+	struct order *order = rsb_new(struct order);
+
+	if (!order)
+		return NULL;
+	order->proc = proc;
+	order->op = op;
+	order->call = call;
+	rsb_buf_init(&order->req, RSB_MESSAGE_MAX);
+	rsb_buf_init(&order->rep, RSB_MESSAGE_MAX);
+	rsb_list_append(&proc->relay->orders, &order->all);
+	proc->n_order++;
+	return order;
+}
+
+/* The far record goes when nobody asks for it, nothing of it lives and no request names it. */
+static void
+collect(struct proc *proc)
+{
+	struct rsb_fs *fs = fs_of(proc->relay);
+	const struct rsb_proc_req req = { .proc = proc->far };
+
+	if (!proc->freed || proc->alive || proc->n_order)
+		return;
+	if (proc->started) {
+		rsb_mutex_lock(&fs->lock);
+		rsb_send_post(fs->send, RSB_OP_proc_free, &req);
+		rsb_mutex_unlock(&fs->lock);
+	}
+	proc_delete(proc);
+}
+
+static void
+end_order(struct order *order)
+{
+	struct proc *proc = order->proc;
+
+	order_free(order);
+	proc->n_order--;
+	collect(proc);
+}
+
+/* The client hears of it, if it is still there. */
+static void
+answer(struct order *order)
+{
+	struct rsb_relay *relay = order->proc->relay;
+	struct rsb_client *client = rsb_control_client(relay->control, order->proc->client);
+
+	if (!client || !order->call)
+		return;
+	if (rsb_buf_len(&order->rep)) {
+		rsb_client_pump(client);
+		rsb_client_send(client, rsb_buf_view(&order->rep));
+	} else {
+		rsb_client_reply(client, order->op, order->call,
+			order->error < 0 ? order->error : -ENOMEM, NULL);
+	}
+}
+
+static void on_back(struct rsb_task *task);
+
+/* {io} */
+static void
+on_reply(void *arg, int r, const void *rep)
+{
+	struct order *order = arg;
+	const struct rsb_spawn_rep *spawned = rep;
+
+	order->error = r;
+	order->runs = order->op == RSB_OP_spawn && r >= 0 && !spawned->stage;
+	/* Without memory the reply is empty, which answer() knows. */
+	if (order->call &&
+		rsb_codec_reply(order->op, order->call, r, rep, RSB_PROTO_VERSION, &order->rep) < 0)
+		rsb_buf_clear(&order->rep);
+	order->task.fn = on_back;
+	rsb_loop_post(rsb_control_config(order->proc->relay->control)->loop, &order->task);
+}
+
+/* Sends req with the far proc number; the reply comes to on_back(), also that it failed. */
+static void
+send_order(struct order *order, union request *req)
+{
+	struct rsb_fs *fs = fs_of(order->proc->relay);
+	int r;
+
+	*proc_member(req) = order->proc->far;
+	rsb_mutex_lock(&fs->lock);
+	r = rsb_send_call(fs->send, order->op, req, rsb_send_fifo(fs->send), on_reply, order, NULL);
+	if (r < 0)
+		on_reply(order, r, NULL);
+	rsb_mutex_unlock(&fs->lock);
+}
+
+/* One of our own about proc. */
+static void
+send_own(struct proc *proc, uint32_t op, union request *req)
+{
+	struct order *order = order_new(proc, op, 0);
+
+	if (order)
+		send_order(order, req);
+	else
+		rsb_warn("out of memory: a command that ended is not noticed");
+}
+
+static void
+kill_proc(struct proc *proc)
+{
+	union request req = { .kill = { .grace_ms = RSB_RELAY_GRACE_MS } };
+
+	send_own(proc, RSB_OP_kill, &req);
+}
+
+/* ---- replies, on the main thread ---- */
+
+static void
+leave(struct proc *proc)
+{
+	if (!proc->alive)
+		return;
+	proc->alive = false;
+	rsb_barrier_leave(barrier_of(proc->relay));
+}
+
+static void
+on_shown(void *arg, bool late)
+{
+	struct order *order = arg;
+
+	if (late)
+		rsb_warn("the mount may not show yet all that the command changed");
+	answer(order);
+	if (order->op == RSB_OP_tar_in)
+		leave(order->proc);
+	end_order(order);
+}
+
+static void
+on_spawned(struct order *order)
+{
+	struct proc *proc = order->proc;
+	union request req = { .wait = { .what = RSB_WAIT_TREE } };
+
+	proc->started = order->runs;
+	answer(order);
+	if (order->runs) {
+		send_own(proc, RSB_OP_wait, &req);
+		if (!proc->client)
+			kill_proc(proc);
+	} else {
+		leave(proc);
+		proc->freed = true;
+	}
+	end_order(order);
+}
+
+static void
+on_back(struct rsb_task *task)
+{
+	struct order *order = rsb_container_of(task, struct order, task);
+	struct rsb_barrier *barrier = barrier_of(order->proc->relay);
+
+	if (order->op == RSB_OP_spawn) {
+		on_spawned(order);
+	} else if (order->op == RSB_OP_signal) {
+		answer(order);
+		end_order(order);
+	} else if (order->op == RSB_OP_wait && !order->call) {
+		/* Nothing of it lives any more, or nobody can say: its sidecar is gone. */
+		leave(order->proc);
+		end_order(order);
+	} else if (rsb_barrier_show(barrier, on_shown, order) < 0) {
+		on_shown(order, true);
+	}
+}
+
+/* ---- requests ---- */
+
+static struct proc *
+find_near(struct rsb_client *client, uint64_t near)
+{
+	struct rsb_list *pos;
+
+	rsb_list_for_each (pos, rsb_client_procs(client)) {
+		struct proc *proc = rsb_list_entry(pos, struct proc, of_client);
+
+		if (proc->near == near && !proc->freed)
+			return proc;
+	}
+	return NULL;
+}
+
+static unsigned int
+streams_of(uint32_t op, const union request *req)
+{
+	unsigned int flags = RSB_PIPE_STDIN | RSB_PIPE_STDOUT | RSB_PIPE_STDERR;
+
+	if (op == RSB_OP_tar_in)
+		return RSB_PIPE_STDIN;
+	if (req->spawn.flags & RSB_SPAWN_STDIN_NULL)
+		flags &= ~(unsigned int)RSB_PIPE_STDIN;
+	if (req->spawn.flags & RSB_SPAWN_MERGE_STDERR)
+		flags &= ~(unsigned int)RSB_PIPE_STDERR;
+	return flags;
+}
+
+static int
+proc_new(struct rsb_relay *relay, struct rsb_client *client, uint32_t op, union request *req,
+	struct proc **ret_proc)
+{
+	uint64_t near = *proc_member(req);
+	struct proc *proc;
+	int r;
+
+	if (find_near(client, near))
+		return -EEXIST;
+	if (relay->n_proc >= RSB_RELAY_PROCS_MAX)
+		return -EAGAIN;
+	proc = rsb_new(struct proc);
+	if (!proc)
+		return -ENOMEM;
+	proc->relay = relay;
+	proc->client = rsb_client_serial(client);
+	proc->near = near;
+	proc->far = rsb_link_new_ids(fs_of(relay)->link, 1);
+	r = rsb_pipe_new(relay->pipes, client, near, proc->far, streams_of(op, req), &proc->pipe);
+	if (r < 0) {
+		free(proc);
+		return r;
+	}
+	rsb_list_append(&relay->procs, &proc->all);
+	rsb_list_append(rsb_client_procs(client), &proc->of_client);
+	relay->n_proc++;
+	*ret_proc = proc;
+	return 0;
+}
+
+/* The barrier in front of a command is passed: it may start. */
+static void
+on_entered(void *arg, bool late)
+{
+	struct order *order = arg;
+	struct proc *proc = order->proc;
+	union request req;
+
+	if (late)
+		rsb_warn("a command starts although the mount's last changes may be missing");
+	/* Who wanted it went away meanwhile: then it does not begin at all. */
+	if (!proc->client ||
+		rsb_codec_decode(rsb_ops[order->op].req, rsb_buf_view(&order->req), &req) < 0) {
+		order->error = -ECANCELED;
+		answer(order);
+		leave(proc);
+		proc->freed = true;
+		end_order(order);
+		return;
+	}
+	send_order(order, &req);
+}
+
+static int
+begin(struct rsb_relay *relay, struct rsb_client *client, const struct rsb_call_head *head,
+	union request *req)
+{
+	struct order *order;
+	struct proc *proc;
+	int r;
+
+	r = proc_new(relay, client, head->op, req, &proc);
+	if (r < 0)
+		return r;
+	order = order_new(proc, head->op, head->id);
+	r = order ? rsb_buf_append(&order->req, head->body.data, head->body.size) : -ENOMEM;
+	if (r >= 0)
+		r = rsb_barrier_enter(barrier_of(relay), on_entered, order);
+	if (r >= 0) {
+		proc->alive = true;
+		return 0;
+	}
+	proc->freed = true;
+	if (order)
+		end_order(order);
+	else
+		collect(proc);
+	return r;
+}
+
+void
+rsb_relay_call(struct rsb_relay *relay, struct rsb_client *client, const struct rsb_call_head *head)
+{
+	union request req;
+	struct order *order;
+	struct proc *proc;
+	int r;
+
+	if (rsb_codec_decode(rsb_ops[head->op].req, head->body, &req) < 0) {
+		rsb_client_kick(client);
+		return;
+	}
+	if (head->op == RSB_OP_spawn || head->op == RSB_OP_tar_in) {
+		r = begin(relay, client, head, &req);
+		if (r < 0)
+			rsb_client_reply(client, head->op, head->id, r, NULL);
+		return;
+	}
+	proc = find_near(client, *proc_member(&req));
+	order = proc && head->op != RSB_OP_proc_free ? order_new(proc, head->op, head->id) : NULL;
+	if (order) {
+		send_order(order, &req);
+		return;
+	}
+	rsb_client_reply(client, head->op, head->id,
+		!proc ? -ESRCH : (head->op == RSB_OP_proc_free ? 0 : -ENOMEM), NULL);
+	if (proc && head->op == RSB_OP_proc_free) {
+		proc->freed = true;
+		rsb_pipe_free(rsb_steal(&proc->pipe));
+		collect(proc);
+	}
+}
+
+void
+rsb_relay_drop_client(struct rsb_relay *relay, struct rsb_client *client)
+{
+	struct rsb_list *pos;
+	struct rsb_list *tmp;
+
+	(void)relay;
+	rsb_list_for_each_safe (pos, tmp, rsb_client_procs(client)) {
+		struct proc *proc = rsb_list_entry(pos, struct proc, of_client);
+
+		proc->client = 0;
+		proc->freed = true;
+		rsb_list_remove(&proc->of_client);
+		if (proc->pipe)
+			rsb_pipe_orphan(proc->pipe);
+		if (proc->started && proc->alive)
+			kill_proc(proc);
+		collect(proc);
+	}
+}
+
+struct rsb_pipe *
+rsb_relay_pipe(struct rsb_client *client, uint64_t chan)
+{
+	struct proc *proc = find_near(client, RSB_CHAN_PROC(chan));
+
+	return proc ? proc->pipe : NULL;
+}
+
+void
+rsb_relay_credit(struct rsb_client *client)
+{
+	struct rsb_list *pos;
+
+	rsb_list_for_each (pos, rsb_client_procs(client)) {
+		struct proc *proc = rsb_list_entry(pos, struct proc, of_client);
+
+		if (proc->pipe)
+			rsb_pipe_credit(proc->pipe);
+	}
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef RSB_RELAY_H
+#define RSB_RELAY_H
+
+/*
+ * Commands of clients on their way through the daemon: the proc number and the three streams of
+ * a command have one name at the client (near) and another on the link (far). Every command is
+ * between two barriers, and the daemon itself waits until nothing of it lives any more before it
+ * lets the cache go on; also when its client, or the command's record over there, is gone.
+ *
+ * Main thread. Streams are in fuse/pipe.h.
+ */
+
+#include "fuse/client.h"
+
+#define RSB_RELAY_PROCS_MAX RSB_PROCS_MAX
+#define RSB_RELAY_GRACE_MS 3000u
+
+rsb_nodiscard int rsb_relay_new(struct rsb_control *control, struct rsb_relay **ret_relay);
+void rsb_relay_free(struct rsb_relay *relay);
+/* Commands of which something may live. */
+size_t rsb_relay_running(const struct rsb_relay *relay);
+struct rsb_pipes *rsb_relay_pipes(struct rsb_relay *relay);
+
+/* A request of client that is to be relayed; answers it, now or later. */
+void rsb_relay_call(
+	struct rsb_relay *relay, struct rsb_client *client, const struct rsb_call_head *head);
+/* The client is gone: its commands are ended. */
+void rsb_relay_drop_client(struct rsb_relay *relay, struct rsb_client *client);
+/* The streams that the client calls by chan. NULL: none such. */
+struct rsb_pipe *rsb_relay_pipe(struct rsb_client *client, uint64_t chan);
+/* The client took something of its streams. */
+void rsb_relay_credit(struct rsb_client *client);
+
+#endif
