@@ -35,7 +35,7 @@ typedef void (*rsb_barrier_fn)(void *arg, bool late);
 
 /*
  * Before somebody else may change the workspace; counts him until rsb_barrier_leave(). After
- * done(), what is sent by fuse/send.h with rsb_send_fifo() comes after all that was written.
+ * done(), what is sent by fuse/send.h comes after all that was written.
  */
 rsb_nodiscard int rsb_barrier_enter(struct rsb_barrier *barrier, rsb_barrier_fn done, void *arg);
 /* What he did so far becomes visible here. */

@@ -142,13 +142,13 @@ on_reply(void *arg, int r, const void *rep)
 }
 
 void
-rsb_fop_call(struct rsb_fop *fop, uint32_t op, const void *req, uint64_t after, rsb_fop_fn fn)
+rsb_fop_call(struct rsb_fop *fop, uint32_t op, const void *req, rsb_fop_fn fn)
 {
 	int r;
 
 	fop->since = fop->fs->seq;
 	fop->fn = fn;
-	r = rsb_send_call(fop->fs->send, op, req, after, on_reply, fop, &fop->serial);
+	r = rsb_send_call(fop->fs->send, op, req, on_reply, fop, &fop->serial);
 	if (r < 0)
 		fn(fop, r, NULL);
 }
@@ -162,7 +162,7 @@ rsb_fop_mutate(struct rsb_fop *fop, uint32_t op, const void *req, rsb_fop_fn fn)
 	/* Both are to count as last changed by this: learn() compares with since. */
 	fop->inode->changed = fop->fs->seq;
 	fop->mutating = true;
-	rsb_fop_call(fop, op, req, 0, fn);
+	rsb_fop_call(fop, op, req, fn);
 }
 
 void

@@ -57,7 +57,7 @@ struct rsb_inode *rsb_fop_inode(fuse_req_t req, fuse_ino_t nodeid);
 struct rsb_fs *rsb_fop_fs(fuse_req_t req);
 
 /* Sends; fn gets the reply. When it cannot be sent, fn gets the errno at once. */
-void rsb_fop_call(struct rsb_fop *fop, uint32_t op, const void *req, uint64_t after, rsb_fop_fn fn);
+void rsb_fop_call(struct rsb_fop *fop, uint32_t op, const void *req, rsb_fop_fn fn);
 /*
  * The same for a mutation of fop->inode and fop->other (may be NULL): they count as changing
  * until rsb_fop_changed() or the end of fop.

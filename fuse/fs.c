@@ -98,6 +98,7 @@ rsb_fs_link_state_locked(struct rsb_fs *fs, bool live, bool new_epoch)
 		return;
 	fs->epoch++;
 	rsb_inodes_set_epoch(fs->inodes, fs->epoch);
+	rsb_send_reset(fs->send);
 	rsb_fs_drop_locked(fs);
 	while ((handle = rsb_handle_next(fs->handles, &cursor))) {
 		handle->broken = -EIO;

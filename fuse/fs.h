@@ -11,8 +11,8 @@
  * process. Order: this lock, then those inside the link and libfuse.
  *
  * seq is a clock without time: it goes up with every mutation that is sent and every new
- * generation of the cache. Reads are sent to be executed after all mutations sent before
- * (rsb_send_fifo()), so what a reply says about a node is the latest if no mutation of it was
+ * generation of the cache. Reads are executed after all mutations sent before
+ * (fuse/send.h), so what a reply says about a node is the latest if no mutation of it was
  * sent after the read; and it may be kept if the generation is still the one of its sending.
  */
 

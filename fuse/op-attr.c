@@ -69,7 +69,7 @@ op_getattr(fuse_req_t req, fuse_ino_t nodeid, struct fuse_file_info *fi)
 	fop->inode = rsb_inode_ref(inode);
 	rsb_push_inode(fop->fs, inode);
 	msg = (struct rsb_getattr_req){ .node = inode->wire, .fh = any_fh(inode) };
-	rsb_fop_call(fop, RSB_OP_getattr, &msg, rsb_send_fifo(fop->fs->send), on_attr);
+	rsb_fop_call(fop, RSB_OP_getattr, &msg, on_attr);
 }
 
 static struct rsb_time
@@ -236,7 +236,7 @@ op_readlink(fuse_req_t req, fuse_ino_t nodeid)
 		return;
 	fop->inode = rsb_inode_ref(inode);
 	rsb_fop_call(fop, RSB_OP_readlink, &(struct rsb_readlink_req){ .node = inode->wire },
-		rsb_send_fifo(fop->fs->send), on_readlink);
+		on_readlink);
 }
 
 /* ---- statfs ---- */
@@ -291,5 +291,5 @@ op_statfs(fuse_req_t req, fuse_ino_t nodeid)
 	fop = rsb_fop_new(req);
 	if (!fop)
 		return;
-	rsb_fop_call(fop, RSB_OP_statfs, NULL, rsb_send_fifo(fs->send), on_statfs);
+	rsb_fop_call(fop, RSB_OP_statfs, NULL, on_statfs);
 }

@@ -94,8 +94,7 @@ send_part(struct rsb_fop *fop, size_t at, size_t size)
 	if (!part)
 		return -ENOMEM;
 	*part = (struct part){ .fop = fop, .at = at, .size = size };
-	r = rsb_send_call(fop->fs->send, RSB_OP_read, &msg, rsb_send_fifo(fop->fs->send), on_read,
-		part, NULL);
+	r = rsb_send_call(fop->fs->send, RSB_OP_read, &msg, on_read, part, NULL);
 	if (r < 0) {
 		free(part);
 		return r;
@@ -269,7 +268,7 @@ op_lseek(fuse_req_t req, fuse_ino_t nodeid, off_t offset, int whence, struct fus
 		.offset = (uint64_t)offset,
 		.whence = (uint64_t)(unsigned int)whence,
 	};
-	rsb_fop_call(fop, RSB_OP_lseek, &msg, rsb_send_fifo(fop->fs->send), on_lseek);
+	rsb_fop_call(fop, RSB_OP_lseek, &msg, on_lseek);
 }
 
 static void

@@ -246,8 +246,7 @@ next_page(struct load *load)
 	if (load->plus)
 		msg.first_id = rsb_link_new_ids(fs->link, RSB_DIRENTS_MAX);
 	load->page_since = fs->seq;
-	return rsb_send_call(
-		fs->send, RSB_OP_readdir, &msg, rsb_send_fifo(fs->send), on_page, load, NULL);
+	return rsb_send_call(fs->send, RSB_OP_readdir, &msg, on_page, load, NULL);
 }
 
 /* A new snapshot for handle, in place of the old one. */
@@ -372,5 +371,5 @@ op_fsyncdir(fuse_req_t req, fuse_ino_t nodeid, int data_only, struct fuse_file_i
 		return;
 	fop->inode = rsb_inode_ref(inode);
 	rsb_fop_call(fop, RSB_OP_fsyncdir, &(struct rsb_fsyncdir_req){ .node = inode->wire },
-		rsb_send_fifo(fop->fs->send), on_fsyncdir);
+		on_fsyncdir);
 }

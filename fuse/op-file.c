@@ -112,9 +112,9 @@ op_open(fuse_req_t req, fuse_ino_t nodeid, struct fuse_file_info *fi)
 		fs->stats.hits++;
 		fop->req = NULL;
 		rsb_reply_req_open(req, fop->handle, fi);
-		rsb_fop_call(fop, RSB_OP_open, &msg, 0, on_open_late);
+		rsb_fop_call(fop, RSB_OP_open, &msg, on_open_late);
 	} else {
-		rsb_fop_call(fop, RSB_OP_open, &msg, 0, on_open);
+		rsb_fop_call(fop, RSB_OP_open, &msg, on_open);
 	}
 }
 
@@ -240,7 +240,7 @@ op_flush(fuse_req_t req, fuse_ino_t nodeid, struct fuse_file_info *fi)
 		return;
 	}
 	msg = (struct rsb_unlock_all_req){ .fh = handle->fh, .owner = fi->lock_owner };
-	rsb_fop_call(fop, RSB_OP_unlock_all, &msg, rsb_send_fifo(fs->send), on_unlocked);
+	rsb_fop_call(fop, RSB_OP_unlock_all, &msg, on_unlocked);
 }
 
 void
@@ -299,5 +299,5 @@ op_fsync(fuse_req_t req, fuse_ino_t nodeid, int data_only, struct fuse_file_info
 	fop->inode = rsb_inode_ref(handle->inode);
 	rsb_push_inode(fs, handle->inode);
 	msg = (struct rsb_fsync_req){ .fh = handle->fh, .data_only = data_only ? 1 : 0 };
-	rsb_fop_call(fop, RSB_OP_fsync, &msg, rsb_send_fifo(fs->send), on_fsync);
+	rsb_fop_call(fop, RSB_OP_fsync, &msg, on_fsync);
 }

@@ -73,7 +73,7 @@ op_getlk(fuse_req_t req, fuse_ino_t nodeid, struct fuse_file_info *fi, struct fl
 	if (!fop)
 		return;
 	msg = posix_req(fi, lock);
-	rsb_fop_call(fop, RSB_OP_getlk, &msg, rsb_send_fifo(fop->fs->send), on_getlk);
+	rsb_fop_call(fop, RSB_OP_getlk, &msg, on_getlk);
 }
 
 /* A lock that came too late for its caller is given back: nobody would ever do that. */
@@ -99,7 +99,7 @@ lock_by(struct rsb_fop *fop, struct rsb_lock_req *msg, bool wait)
 		else
 			fop->handle->flocks = true;
 	}
-	rsb_fop_call(fop, RSB_OP_lock, msg, rsb_send_fifo(fop->fs->send), on_locked);
+	rsb_fop_call(fop, RSB_OP_lock, msg, on_locked);
 }
 
 void

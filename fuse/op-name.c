@@ -81,7 +81,7 @@ on_lookup(struct rsb_fop *fop, int r, const void *rep)
 	/* Something was written to it meanwhile: with the old size the kernel would cut it. */
 	rsb_push_inode(fs, inode);
 	rsb_fop_call(fop, RSB_OP_getattr, &(struct rsb_getattr_req){ .node = inode->wire },
-		rsb_send_fifo(fs->send), on_lookup_attr);
+		on_lookup_attr);
 }
 
 /* What our own tables know of name: true when the kernel was answered. */
@@ -120,7 +120,7 @@ op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 		return;
 	msg.parent = fop->inode->wire;
 	msg.id = rsb_link_new_ids(fs->link, 1);
-	rsb_fop_call(fop, RSB_OP_lookup, &msg, rsb_send_fifo(fs->send), on_lookup);
+	rsb_fop_call(fop, RSB_OP_lookup, &msg, on_lookup);
 }
 
 void

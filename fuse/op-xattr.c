@@ -106,7 +106,7 @@ op_getxattr(fuse_req_t req, fuse_ino_t nodeid, const char *name, size_t size)
 		.node = fop->inode->wire,
 		.name = rsb_bytes_str(name),
 	};
-	rsb_fop_call(fop, RSB_OP_getxattr, &msg, rsb_send_fifo(fop->fs->send), on_value);
+	rsb_fop_call(fop, RSB_OP_getxattr, &msg, on_value);
 }
 
 void
@@ -118,7 +118,7 @@ op_listxattr(fuse_req_t req, fuse_ino_t nodeid, size_t size)
 		return;
 	fop->size = size;
 	rsb_fop_call(fop, RSB_OP_listxattr, &(struct rsb_listxattr_req){ .node = fop->inode->wire },
-		rsb_send_fifo(fop->fs->send), on_value);
+		on_value);
 }
 
 void

@@ -3,7 +3,7 @@
 #define RSB_OPTIONS_H
 
 /*
- * The command line: rsb-mount [-f] [-o OPTIONS] NAME DIRECTORY, and as mount(8)'s helper
+ * The command line: rsb-mount [-f] [-o OPTIONS] NAME DIRECTORY, rsb-mount -u DIRECTORY, and as mount(8)'s helper
  * mount.fuse.rsb NAME DIRECTORY [-sfnv] [-o OPTIONS].
  */
 
@@ -25,6 +25,7 @@ struct rsb_options {
 	char *mountpoint; /* absolute, filled in later */
 	char *url;        /* -o url=: a sidecar's address; no keeper */
 	char *key_file;   /* -o key=: for url */
+	char *socket;     /* -o socket=: where the control socket is, over the state's */
 	char *idmap;      /* "user", "none"; NULL: the configuration's */
 	bool sync;
 	bool async; /* -o async: over the configuration's mount.sync */

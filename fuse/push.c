@@ -113,7 +113,7 @@ send_piece(struct rsb_fs *fs, struct rsb_handle *handle, uint64_t offset, struct
 		req.flags |= RSB_WRITE_KILL_SUIDGID;
 	handle->kill_suidgid = false;
 	piece->since = rsb_fs_change_begin(fs, handle->inode);
-	r = rsb_send_call(fs->send, RSB_OP_write, &req, 0, on_written, piece, NULL);
+	r = rsb_send_call(fs->send, RSB_OP_write, &req, on_written, piece, NULL);
 	if (r < 0) {
 		rsb_fs_change_end(fs, handle->inode, NULL, piece->since);
 		note_error(fs, handle, r);

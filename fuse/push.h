@@ -5,7 +5,7 @@
 /*
  * Unsent data on its way: out of the buffers, as write messages, and what waits for them.
  * At most one handle of a node has unsent data; who reads or changes the node pushes first, and
- * its own message, sent after, is executed after (rsb_send_fifo(), inode->fifo).
+ * its own message, sent after, is executed after.
  */
 
 #include "fuse/fop.h"

@@ -245,7 +245,7 @@ send_order(struct order *order, union request *req)
 
 	*proc_member(req) = order->proc->far;
 	rsb_mutex_lock(&fs->lock);
-	r = rsb_send_call(fs->send, order->op, req, rsb_send_fifo(fs->send), on_reply, order, NULL);
+	r = rsb_send_call(fs->send, order->op, req, on_reply, order, NULL);
 	if (r < 0)
 		on_reply(order, r, NULL);
 	rsb_mutex_unlock(&fs->lock);

@@ -15,7 +15,6 @@ struct call {
 	uint64_t serial;
 	uint64_t link_call;
 	uint32_t op;
-	uint64_t after;
 	struct rsb_buf req; /* encoded, while parked */
 	bool cancelled;     /* while parked */
 	rsb_call_fn fn;
@@ -29,7 +28,6 @@ struct rsb_send {
 	struct rsb_list parked;
 	size_t n_parked;
 	uint64_t serial;
-	uint64_t fifo;
 	struct rsb_buf forgets;
 	size_t n_forget;
 };
@@ -93,7 +91,8 @@ static int
 hand_over(struct call *call, const void *req)
 {
 	struct rsb_send *send = call->send;
-	struct rsb_call_opts opts = { .after = call->after };
+	/* Of mutations it says nothing: they have their place in the order anyway. */
+	const struct rsb_call_opts opts = { .after = RSB_AFTER_ALL };
 	uint64_t fifo = 0;
 	int r;
 
@@ -102,10 +101,8 @@ hand_over(struct call *call, const void *req)
 	if (r < 0)
 		return r;
 	send->fs->stats.calls++;
-	if (fifo) {
-		send->fifo = fifo;
+	if (fifo)
 		send->fs->shared->head.link_fifo = fifo;
-	}
 	return 0;
 }
 
@@ -181,15 +178,15 @@ park(struct call *call, const void *req)
 }
 
 int
-rsb_send_call(struct rsb_send *send, uint32_t op, const void *req, uint64_t after, rsb_call_fn fn,
-	void *arg, uint64_t *ret_serial)
+rsb_send_call(struct rsb_send *send, uint32_t op, const void *req, rsb_call_fn fn, void *arg,
+	uint64_t *ret_serial)
 {
 	struct call *call = rsb_new(struct call);
 	int r;
 
 	if (!call)
 		return -ENOMEM;
-	*call = (struct call){ .send = send, .op = op, .after = after, .fn = fn, .arg = arg };
+	*call = (struct call){ .send = send, .op = op, .fn = fn, .arg = arg };
 	call->serial = ++send->serial;
 	rsb_list_init(&call->parked);
 	r = rsb_map_put(&send->calls, call->serial, call);
@@ -222,10 +219,18 @@ rsb_send_cancel(struct rsb_send *send, uint64_t serial)
 		call->cancelled = true;
 }
 
-uint64_t
-rsb_send_fifo(const struct rsb_send *send)
+void
+rsb_send_reset(struct rsb_send *send)
 {
-	return rsb_list_empty(&send->parked) ? send->fifo : RSB_AFTER_ALL;
+	while (!rsb_list_empty(&send->parked)) {
+		struct call *call = rsb_list_entry(send->parked.next, struct call, parked);
+
+		rsb_list_remove(&call->parked);
+		send->n_parked--;
+		end_call(call, -ENOTCONN, NULL);
+	}
+	rsb_buf_clear(&send->forgets);
+	send->n_forget = 0;
 }
 
 size_t
@@ -252,7 +257,7 @@ void
 rsb_send_post(struct rsb_send *send, uint32_t op, const void *req)
 {
 	/* Without memory or room for it the far side keeps a little longer what it has. */
-	(void)rsb_send_call(send, op, req, rsb_send_fifo(send), ignore_reply, NULL, NULL);
+	(void)rsb_send_call(send, op, req, ignore_reply, NULL, NULL);
 }
 
 void

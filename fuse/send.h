@@ -24,20 +24,19 @@ void rsb_send_free(struct rsb_send *send);
 RSB_DEFINE_CLEANUP(struct rsb_send *, rsb_send_free)
 
 /*
- * fn is called exactly once after 0, never before this returns. after: FIFO number, or
- * RSB_AFTER_ALL. *ret_serial (may be NULL) names it for cancel. A mutation's FIFO number is read
- * by rsb_send_fifo() right after this.
+ * fn is called exactly once after 0, never before this returns. It is executed after all
+ * mutations that were sent before. *ret_serial (may be NULL) names it for cancel.
  */
-rsb_nodiscard int rsb_send_call(struct rsb_send *send, uint32_t op, const void *req, uint64_t after,
-	rsb_call_fn fn, void *arg, uint64_t *ret_serial);
+rsb_nodiscard int rsb_send_call(struct rsb_send *send, uint32_t op, const void *req, rsb_call_fn fn,
+	void *arg, uint64_t *ret_serial);
 /* A call whose reply nobody needs. */
 void rsb_send_post(struct rsb_send *send, uint32_t op, const void *req);
 /* Asks the far side to give it up; fn still comes. */
 void rsb_send_cancel(struct rsb_send *send, uint64_t serial);
-/* The number to wait for everything sent so far: RSB_AFTER_ALL while something is parked. */
-uint64_t rsb_send_fifo(const struct rsb_send *send);
 /* Tries parked calls again; done after every reply too. */
 void rsb_send_retry(struct rsb_send *send);
+/* The sidecar is another one: what is parked was for the old one. */
+void rsb_send_reset(struct rsb_send *send);
 /* Calls not answered yet. */
 size_t rsb_send_pending(const struct rsb_send *send);
 size_t rsb_send_parked(const struct rsb_send *send);

@@ -258,6 +258,10 @@ rsb_fuse_session_free(struct rsb_fuse_session *session)
 		(void)pthread_join(session->thread, NULL);
 	}
 	if (session->se) {
+		/* Replies that come from now on have nobody to go to. */
+		rsb_mutex_lock(&session->fs->lock);
+		rsb_fop_fail_all(session->fs, -EIO);
+		rsb_mutex_unlock(&session->fs->lock);
 		fuse_session_destroy(session->se);
 		session->fs->session = NULL;
 	}

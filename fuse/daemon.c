@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: MIT */
+#define RSB_LOG_MODULE "daemon"
+
+#include "fuse/daemon.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+#include "fuse/barrier.h"
+#include "fuse/control.h"
+#include "fuse/fop.h"
+#include "fuse/send.h"
+#include "fuse/session.h"
+#include "fuse/status.h"
+#include "fuse/supervise.h"
+#include "util/clock.h"
+#include "util/fd.h"
+#include "util/log.h"
+#include "util/str.h"
+
+#define TICK_NS (500 * RSB_NSEC_PER_MSEC)
+#define INIT_NS (10 * RSB_NSEC_PER_SEC) /* for the kernel's first request */
+#define END_NS (3 * RSB_NSEC_PER_SEC)   /* for its last one, after an unmount */
+#define STEP_MS 10
+
+enum phase { STARTING, RUNNING, DRAINING, UNMOUNTING, ENDING };
+
+struct daemon {
+	const struct rsb_options *options;
+	struct rsb_uplink *uplink;
+	struct rsb_shared *shared;
+	int sock; /* to the supervisor */
+	int notify_sock;
+	struct rsb_loop *loop;
+	struct rsb_link *link;
+	struct rsb_fs *fs;
+	struct rsb_notify *notify;
+	struct rsb_barrier *barrier;
+	struct rsb_control *control;
+	struct rsb_fuse_session *session;
+	struct rsb_source *source;
+	struct rsb_timer *tick;
+	struct rsb_status status;
+	struct rsb_task ended; /* the fuse thread has ended */
+	struct rsb_task epoch; /* the sidecar is another one */
+	enum phase phase;
+	bool mounted;
+	bool lazy;
+	uint64_t end_ns;
+};
+
+/* ---- the end ---- */
+
+static void
+finish(struct daemon *d)
+{
+	d->phase = ENDING;
+	rsb_loop_stop(d->loop);
+}
+
+static void
+on_drained(void *arg, bool late)
+{
+	struct daemon *d = arg;
+
+	if (late)
+		rsb_err("not everything that was written has reached the sandbox");
+	if (!d->mounted) {
+		finish(d);
+		return;
+	}
+	d->phase = UNMOUNTING;
+	if (rsb_supervise_send(d->sock, RSB_SUPERVISE_UNMOUNT, d->lazy, NULL) < 0)
+		finish(d);
+}
+
+static void
+begin_end(struct daemon *d, bool lazy)
+{
+	if (d->phase != RUNNING && d->phase != STARTING)
+		return;
+	d->phase = DRAINING;
+	d->lazy = lazy;
+	if (rsb_barrier_drain(d->barrier, on_drained, d) < 0)
+		on_drained(d, true);
+}
+
+/* The kernel has ended the session: somebody unmounted. */
+static void
+on_ended(struct rsb_task *task)
+{
+	struct daemon *d = rsb_container_of(task, struct daemon, ended);
+
+	d->mounted = false;
+	if (d->phase == RUNNING) {
+		rsb_info("unmounted");
+		begin_end(d, true);
+	} else if (d->phase == UNMOUNTING && d->end_ns) {
+		finish(d);
+	}
+}
+
+/* {fuse} */
+static void
+session_ended(void *arg, int r)
+{
+	struct daemon *d = arg;
+
+	if (r < 0)
+		(void)rsb_err_r(r, "reading from the kernel failed");
+	rsb_loop_post(d->loop, &d->ended);
+}
+
+static void
+on_unmounted(struct daemon *d, int r)
+{
+	if (d->phase != UNMOUNTING)
+		return;
+	if (r < 0) {
+		/* Somebody works there: the mount goes on. */
+		d->phase = RUNNING;
+		rsb_control_stopped(d->control, r);
+		return;
+	}
+	d->end_ns = rsb_now_ns() + END_NS;
+	/* A lazy one is in use for as long as somebody likes. */
+	if (!d->mounted || d->lazy)
+		finish(d);
+}
+
+static int
+on_stop(void *arg, bool force)
+{
+	struct daemon *d = arg;
+	size_t n_open;
+
+	rsb_mutex_lock(&d->fs->lock);
+	n_open = rsb_handles_count(d->fs->handles);
+	rsb_mutex_unlock(&d->fs->lock);
+	if (!force && n_open)
+		return -EBUSY;
+	begin_end(d, force);
+	return 0;
+}
+
+static void
+on_supervisor(void *arg, uint32_t events)
+{
+	struct daemon *d = arg;
+	struct rsb_supervise_msg msg;
+	int fd;
+	int r;
+
+	(void)events;
+	r = rsb_supervise_recv(d->sock, &msg, &fd);
+	if (fd >= 0)
+		(void)close(fd);
+	if (r <= 0) {
+		/* Without it a crash of ours would leave a dead mount: better none at all. */
+		rsb_err("the supervisor is gone: unmounting");
+		rsb_source_del(rsb_steal(&d->source));
+		if (d->mounted && rsb_mount_is_ours(d->options->mountpoint, d->options->name))
+			(void)rsb_mount_undo(d->options->mountpoint, true);
+		d->mounted = false;
+		if (d->phase == UNMOUNTING)
+			finish(d);
+		begin_end(d, true);
+	} else if (msg.type == RSB_SUPERVISE_STOP) {
+		begin_end(d, true);
+	} else if (msg.type == RSB_SUPERVISE_UNMOUNTED) {
+		on_unmounted(d, msg.error);
+	}
+}
+
+/* ---- life ---- */
+
+static void
+on_tick(void *arg)
+{
+	struct daemon *d = arg;
+	struct rsb_fs *fs = d->fs;
+
+	rsb_timer_set(d->tick, rsb_loop_now(d->loop) + TICK_NS);
+	rsb_uplink_tick(d->uplink);
+	rsb_mutex_lock(&fs->lock);
+	rsb_fop_check_interrupted(fs);
+	rsb_send_flush_forgets(fs->send);
+	rsb_send_retry(fs->send);
+	rsb_mutex_unlock(&fs->lock);
+	if (d->control)
+		rsb_control_tick(d->control);
+	if (d->end_ns && rsb_now_ns() > d->end_ns)
+		finish(d);
+}
+
+static int
+on_status(void *arg, struct rsb_buf *out)
+{
+	struct daemon *d = arg;
+
+	return rsb_status_write(&d->status, out);
+}
+
+static void
+on_epoch(struct rsb_task *task)
+{
+	rsb_barrier_reset(rsb_container_of(task, struct daemon, epoch)->barrier);
+}
+
+/* ---- {io} what the link tells ---- */
+
+static void
+on_link_state(void *arg, enum rsb_link_state state, int reason, bool new_epoch)
+{
+	struct daemon *d = arg;
+
+	rsb_mutex_lock(&d->fs->lock);
+	rsb_fs_link_state_locked(d->fs, state == RSB_LINK_LIVE, new_epoch);
+	rsb_mutex_unlock(&d->fs->lock);
+	if (new_epoch)
+		rsb_loop_post(d->loop, &d->epoch);
+	rsb_uplink_link_state(d->uplink, state, reason, new_epoch);
+}
+
+static void
+on_chan_data(void *arg, uint64_t chan, struct rsb_bytes data, bool fin)
+{
+	struct daemon *d = arg;
+
+	if (d->control)
+		rsb_control_chan_data(d->control, chan, data, fin);
+}
+
+static void
+on_chan_writable(void *arg, uint64_t chan)
+{
+	struct daemon *d = arg;
+
+	if (d->control)
+		rsb_control_chan_writable(d->control, chan);
+}
+
+static void
+on_chan_reset(void *arg, uint64_t chan, int r)
+{
+	struct daemon *d = arg;
+
+	if (d->control)
+		rsb_control_chan_reset(d->control, chan, r);
+}
+
+/* ---- the beginning ---- */
+
+static int
+make_link(struct daemon *d)
+{
+	static const struct rsb_link_ops ops = {
+		.state = on_link_state,
+		.chan_data = on_chan_data,
+		.chan_writable = on_chan_writable,
+		.chan_reset = on_chan_reset,
+	};
+	const struct rsb_uplink_info *info = rsb_uplink_info(d->uplink);
+	struct rsb_link_config config = {
+		.key = *info->key,
+		.ping_ns = RSB_PING_MOUNT_MS * RSB_NSEC_PER_MSEC,
+		.ops = &ops,
+		.arg = d,
+	};
+	int r;
+
+	if (strlen(info->sandbox_id) >= sizeof(config.sandbox_id))
+		return -ENAMETOOLONG;
+	strcpy(config.sandbox_id, info->sandbox_id);
+	r = rsb_link_new(&config, &d->link);
+	rsb_secret_done(&config.key);
+	return r;
+}
+
+static int
+make_fs(struct daemon *d)
+{
+	const struct rsb_uplink_info *info = rsb_uplink_info(d->uplink);
+	const struct rsb_fs_config config = {
+		.name = d->options->name,
+		.mountpoint = d->options->mountpoint,
+		.idmap = { .forward = info->idmap_none, .uid = getuid(), .gid = getgid() },
+		.sync = info->sync,
+		.allow_other = d->options->allow_other,
+		.read_only = d->options->read_only,
+	};
+
+	return rsb_fs_new(&config, d->link, d->shared, &d->fs);
+}
+
+static int
+make_control(struct daemon *d, struct rsb_diag *diag)
+{
+	const struct rsb_uplink_info *info = rsb_uplink_info(d->uplink);
+	const struct rsb_control_config config = {
+		.loop = d->loop,
+		.fs = d->fs,
+		.barrier = d->barrier,
+		.sandbox = info->name,
+		.mountpoint = d->options->mountpoint,
+		.status = on_status,
+		.stop = on_stop,
+		.arg = d,
+	};
+	int fd;
+
+	if (!info->socket)
+		return 0;
+	/* What an earlier daemon left; we hold the lock. */
+	(void)unlink(info->socket);
+	fd = rsb_fd_unix_listen(info->socket, SOCK_SEQPACKET, 0600);
+	if (fd < 0)
+		return rsb_diag_set(diag, fd, "the control socket '%s' cannot be made: %s",
+			info->socket, strerror(-fd));
+	return rsb_control_new(&config, fd, &d->control);
+}
+
+static int
+make_all(struct daemon *d, struct rsb_diag *diag)
+{
+	int r;
+
+	r = rsb_loop_new(rsb_clock_monotonic(), &d->loop);
+	if (r >= 0)
+		r = make_link(d);
+	if (r >= 0)
+		r = make_fs(d);
+	if (r >= 0)
+		r = rsb_notify_new(d->loop, d->notify_sock, &d->notify);
+	if (r < 0)
+		return r;
+	d->notify_sock = -1;
+	d->fs->notify = d->notify;
+	r = rsb_barrier_new(d->fs, d->notify, d->loop, &d->barrier);
+	if (r >= 0)
+		r = rsb_timer_new(d->loop, on_tick, d, &d->tick);
+	if (r >= 0)
+		r = make_control(d, diag);
+	d->status = (struct rsb_status){
+		.fs = d->fs,
+		.link = d->link,
+		.uplink = d->uplink,
+		.control = d->control,
+		.mountpoint = d->options->mountpoint,
+		.started_ns = rsb_now_ns(),
+	};
+	return r;
+}
+
+static int
+take_facts(struct daemon *d)
+{
+	struct rsb_link_facts facts;
+	struct rsb_fs *fs = d->fs;
+	int r;
+
+	r = rsb_link_facts(d->link, &facts);
+	if (r < 0)
+		return r;
+	rsb_mutex_lock(&fs->lock);
+	fs->config.idmap.far_uid = facts.cmd_uid;
+	fs->config.idmap.far_gid = facts.cmd_gid;
+	fs->workspace = strdup(facts.workspace);
+	if (!fs->workspace)
+		r = -ENOMEM;
+	rsb_mutex_unlock(&fs->lock);
+	return r;
+}
+
+/* The supervisor mounts; *ret_fd is the device. */
+static int
+ask_mount(struct daemon *d, int *ret_fd, struct rsb_diag *diag)
+{
+	struct rsb_supervise_msg msg;
+	int fd;
+	int r;
+
+	r = rsb_supervise_send(d->sock, RSB_SUPERVISE_MOUNT, 0, NULL);
+	/* A stop that came meanwhile is not forgotten: it means that there is no mount. */
+	if (r >= 0)
+		r = rsb_supervise_recv(d->sock, &msg, &fd);
+	if (r <= 0)
+		return r < 0 ? r : -EPIPE;
+	if (msg.type == RSB_SUPERVISE_MOUNTED && fd >= 0) {
+		*ret_fd = fd;
+		return 0;
+	}
+	if (msg.type == RSB_SUPERVISE_STOP)
+		return rsb_diag_set(diag, -EINTR, "stopped before it was mounted");
+	return rsb_diag_set(diag, msg.error < 0 ? msg.error : -EPROTO, "%s", msg.text);
+}
+
+static int
+do_mount(struct daemon *d, struct rsb_diag *diag)
+{
+	const uint64_t end_ns = rsb_now_ns() + INIT_NS;
+	int fd;
+	int r;
+
+	r = ask_mount(d, &fd, diag);
+	if (r < 0)
+		return r;
+	d->mounted = true;
+	r = rsb_notify_attach(d->notify, fd);
+	if (r < 0) {
+		(void)close(fd);
+		return r;
+	}
+	r = rsb_fuse_session_new(d->fs, fd, &d->session);
+	if (r >= 0)
+		r = rsb_fuse_session_start(d->session, session_ended, d);
+	while (r >= 0 && d->mounted && !rsb_fuse_session_ready(d->session)) {
+		if (rsb_now_ns() > end_ns)
+			return rsb_diag_set(diag, -ETIMEDOUT, "the kernel does not use the mount");
+		r = rsb_loop_step(d->loop, STEP_MS);
+	}
+	if (r >= 0 && !d->mounted)
+		r = rsb_diag_set(diag, -EIO, "it was unmounted at once");
+	return r;
+}
+
+static int
+start(struct daemon *d, struct rsb_diag *diag)
+{
+	int r;
+
+	r = make_all(d, diag);
+	if (r >= 0)
+		r = rsb_uplink_start(d->uplink, d->link, diag);
+	if (r >= 0)
+		r = rsb_uplink_wait(d->uplink, diag);
+	if (r >= 0)
+		r = take_facts(d);
+	if (r >= 0)
+		r = do_mount(d, diag);
+	if (r >= 0)
+		r = rsb_loop_add(d->loop, d->sock, EPOLLIN, on_supervisor, d, &d->source);
+	if (r < 0)
+		return r;
+	rsb_barrier_attach(d->barrier);
+	rsb_uplink_mounted(d->uplink, d->options->mountpoint);
+	rsb_timer_set(d->tick, rsb_loop_now(d->loop) + TICK_NS);
+	if (d->phase == STARTING)
+		d->phase = RUNNING;
+	return rsb_supervise_send(d->sock, RSB_SUPERVISE_READY, 0, NULL);
+}
+
+/* Everything but the loop stops before what it stands on. */
+static void
+stop(struct daemon *d)
+{
+	const char *socket = rsb_uplink_info(d->uplink)->socket;
+
+	if (d->control) {
+		rsb_control_stopped(d->control, 0);
+		/* Their answers go out; a client that does not read gets none. */
+		(void)rsb_loop_step(d->loop, 0);
+		(void)unlink(socket);
+	}
+	rsb_fuse_session_free(d->session);
+	rsb_uplink_mounted(d->uplink, NULL);
+	rsb_uplink_stop(d->uplink);
+	rsb_link_free(d->link);
+	rsb_notify_free(d->notify);
+	rsb_barrier_free(d->barrier);
+	rsb_control_free(d->control);
+	rsb_timer_del(d->tick);
+	rsb_source_del(d->source);
+	rsb_fs_free(d->fs);
+	rsb_loop_free(d->loop);
+	if (d->notify_sock >= 0)
+		(void)close(d->notify_sock);
+}
+
+int
+rsb_daemon_main(const struct rsb_options *options, struct rsb_uplink *uplink,
+	struct rsb_shared *shared, const int socks[static 2])
+{
+	struct daemon d = {
+		.options = options,
+		.uplink = uplink,
+		.shared = shared,
+		.sock = socks[0],
+		.notify_sock = socks[1],
+		.ended = { .fn = on_ended },
+		.epoch = { .fn = on_epoch },
+	};
+	struct rsb_diag diag = { .text = "" };
+	int r;
+
+	(void)prctl(PR_SET_NAME, "rsb-mount");
+	r = start(&d, &diag);
+	if (r < 0) {
+		/* Best told by who started us; if nobody listens the log has it. */
+		(void)rsb_supervise_send(d.sock, RSB_SUPERVISE_READY, r, rsb_diag_text(&diag, r));
+		rsb_err("%s", rsb_diag_text(&diag, r));
+	} else {
+		r = rsb_loop_run(d.loop);
+	}
+	stop(&d);
+	rsb_uplink_close(uplink);
+	(void)close(d.sock);
+	return r < 0 ? 1 : 0;
+}

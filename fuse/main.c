@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+#define RSB_LOG_MODULE "main"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "fuse/daemon.h"
+#include "fuse/options.h"
+#include "fuse/supervise.h"
+#include "fuse/uplink.h"
+#include "util/log.h"
+
+/* mount(8)'s exit codes, for mount.fuse.rsb. */
+enum { MOUNT_USAGE = 1, MOUNT_SYSTEM = 2, MOUNT_FAILED = 32 };
+
+struct start {
+	struct rsb_options options;
+	struct rsb_uplink *uplink;
+};
+
+static void
+usage(FILE *to)
+{
+	(void)fputs("usage: rsb-mount [-f] [-v] [-o OPTIONS] NAME DIRECTORY\n"
+		    "       rsb-mount -u DIRECTORY\n"
+		    "       rsb-mount --help | --version\n"
+		    "\n"
+		    "Mounts the workspace of the sandbox NAME at DIRECTORY.\n"
+		    "\n"
+		    "  -f, --foreground  stay in the foreground, log to stderr\n"
+		    "  -o OPTIONS        ro, noexec, allow_other, sync, async, idmap=user|none,\n"
+		    "                    socket=PATH, url=URL,key=FILE\n"
+		    "  -u, --unmount     unmount DIRECTORY\n"
+		    "  -v, --verbose     log more\n"
+		    "  -h, --help        show this text\n"
+		    "  -V, --version     show the version\n",
+		to);
+}
+
+static int
+exit_code(const struct rsb_options *options, int r)
+{
+	if (r >= 0)
+		return r;
+	if (!options->helper)
+		return r == -EINVAL ? 2 : 1;
+	if (r == -EINVAL)
+		return MOUNT_USAGE;
+	return r == -ENOMEM ? MOUNT_SYSTEM : MOUNT_FAILED;
+}
+
+static int
+run_daemon(void *arg, struct rsb_shared *shared, int sock, int notify_sock)
+{
+	struct start *start = arg;
+	const int socks[2] = { sock, notify_sock };
+
+	return rsb_daemon_main(&start->options, start->uplink, shared, socks);
+}
+
+/* The log is opened before the fork, so that supervisor and daemon share it. */
+static void
+open_log(const struct start *start)
+{
+	const char *path = rsb_uplink_info(start->uplink)->log;
+	enum rsb_log_level level = start->options.verbose ? RSB_LOG_DBG : RSB_LOG_INFO;
+	int fd = 2;
+
+	if (path && !start->options.foreground)
+		fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	/* Without it the daemon is silent, which is no reason not to mount. */
+	rsb_log_init("rsb-mount", level, fd < 0 ? 2 : fd);
+}
+
+static int
+do_mount(struct start *start, struct rsb_diag *diag)
+{
+	struct rsb_options *options = &start->options;
+	struct rsb_supervise supervise = { .daemon = run_daemon, .arg = start };
+	int r;
+
+	r = rsb_mount_resolve(options->directory, &options->mountpoint, diag);
+	if (r >= 0)
+		r = rsb_mount_check(options->mountpoint, diag);
+	if (r >= 0)
+		r = rsb_uplink_open(options, environ, &start->uplink, diag);
+	if (r < 0 || options->fake)
+		return r;
+	open_log(start);
+	supervise.foreground = options->foreground;
+	supervise.mount = (struct rsb_mount_opts){
+		.name = options->name,
+		.mountpoint = options->mountpoint,
+		.allow_other = options->allow_other,
+		.read_only = options->read_only,
+		.noexec = options->noexec,
+	};
+	return rsb_supervise(&supervise, diag);
+}
+
+static int
+do_unmount(const struct rsb_options *options, struct rsb_diag *diag)
+{
+	char *mountpoint = NULL;
+	int r;
+
+	r = rsb_mount_resolve(options->directory, &mountpoint, diag);
+	if (r < 0)
+		return r;
+	r = rsb_mount_undo(mountpoint, false);
+	if (r < 0)
+		(void)rsb_diag_set(
+			diag, r, "'%s' cannot be unmounted: %s", mountpoint, strerror(-r));
+	free(mountpoint);
+	return r;
+}
+
+int
+main(int argc, char **argv)
+{
+	struct start start = { .uplink = NULL };
+	struct rsb_diag diag = { .text = "" };
+	int r;
+
+	rsb_log_init("rsb-mount", RSB_LOG_INFO, 2);
+	r = rsb_options_parse(argc, argv, &start.options, &diag);
+	if (r >= 0 && start.options.help)
+		usage(stdout);
+	else if (r >= 0 && start.options.version)
+		(void)puts("rsb-mount " RSB_VERSION);
+	else if (r >= 0 && start.options.unmount)
+		r = do_unmount(&start.options, &diag);
+	else if (r >= 0)
+		r = do_mount(&start, &diag);
+	if (r < 0)
+		(void)fprintf(stderr, "rsb-mount: %s\n", rsb_diag_text(&diag, r));
+	r = exit_code(&start.options, r);
+	rsb_uplink_close(start.uplink);
+	rsb_options_done(&start.options);
+	return r;
+}

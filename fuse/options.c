@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+#include "fuse/options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "util/macro.h"
+
+/* What mount(8) and fstab(5) say that needs nothing done. */
+static const char *const ignored[] = {
+	"auto",
+	"noauto",
+	"defaults",
+	"user",
+	"users",
+	"nouser",
+	"_netdev",
+	"nofail",
+	"nosuid",
+	"nodev",
+	"relatime",
+	"noatime",
+	"nodiratime",
+	"loud",
+	"silent",
+	"exec",
+};
+
+static int
+set_text(char **place, const char *text)
+{
+	char *copy = strdup(text);
+
+	if (!copy)
+		return -ENOMEM;
+	free(*place);
+	*place = copy;
+	return 0;
+}
+
+/* key=value: 1 taken, 0 not one of these. */
+static int
+take_value(struct rsb_options *o, const char *word)
+{
+	const struct {
+		const char *prefix;
+		char **place;
+	} values[] = {
+		{ "url=", &o->url },
+		{ "key=", &o->key_file },
+		{ "socket=", &o->socket },
+		{ "idmap=", &o->idmap },
+	};
+	int r;
+
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(values); i++) {
+		size_t n = strlen(values[i].prefix);
+
+		if (strncmp(word, values[i].prefix, n) != 0)
+			continue;
+		r = set_text(values[i].place, word + n);
+		return r < 0 ? r : 1;
+	}
+	if (strncmp(word, "x-", 2) == 0 || strncmp(word, "comment=", 8) == 0)
+		return 1;
+	return 0;
+}
+
+static int
+take_flag(struct rsb_options *o, const char *word)
+{
+	const struct {
+		const char *word;
+		bool *place;
+		bool value;
+	} flags[] = {
+		{ "ro", &o->read_only, true },
+		{ "rw", &o->read_only, false },
+		{ "noexec", &o->noexec, true },
+		{ "allow_other", &o->allow_other, true },
+		{ "sync", &o->sync, true },
+		{ "async", &o->async, true },
+	};
+
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(flags); i++) {
+		if (strcmp(word, flags[i].word) == 0) {
+			*flags[i].place = flags[i].value;
+			return 1;
+		}
+	}
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(ignored); i++) {
+		if (strcmp(word, ignored[i]) == 0)
+			return 1;
+	}
+	return 0;
+}
+
+static int
+take_words(struct rsb_options *o, const char *text, struct rsb_diag *diag)
+{
+	char *copy = strdup(text);
+	char *save = NULL;
+	int r = copy ? 0 : -ENOMEM;
+
+	for (char *word = copy ? strtok_r(copy, ",", &save) : NULL; word && r >= 0;
+		word = strtok_r(NULL, ",", &save)) {
+		r = take_flag(o, word);
+		if (r == 0)
+			r = take_value(o, word);
+		if (r == 0 && !o->sloppy)
+			r = rsb_diag_set(diag, -EINVAL, "unknown mount option '%s'", word);
+	}
+	free(copy);
+	return r < 0 ? r : 0;
+}
+
+static int
+take_option(struct rsb_options *o, int c, struct rsb_diag *diag)
+{
+	switch (c) {
+	case 'f':
+		/* mount(8) says -f for "fake". */
+		if (o->helper)
+			o->fake = true;
+		else
+			o->foreground = true;
+		return 0;
+	case 'o':
+		return take_words(o, optarg, diag);
+	case 'u':
+		o->unmount = true;
+		return 0;
+	case 's':
+		o->sloppy = true;
+		return 0;
+	case 'v':
+		o->verbose = true;
+		return 0;
+	case 'h':
+		o->help = true;
+		return 0;
+	case 'V':
+		o->version = true;
+		return 0;
+	case 'n':
+	case 'N':
+	case 't':
+		return 0;
+	default:
+		return rsb_diag_set(diag, -EINVAL, "unknown option; see rsb-mount --help");
+	}
+}
+
+static int
+take_operands(struct rsb_options *o, int n, char *const *operands, struct rsb_diag *diag)
+{
+	const char *name = operands[0];
+	int r;
+
+	if (o->unmount)
+		return n == 1 ? set_text(&o->directory, operands[0])
+			      : rsb_diag_set(diag, -EINVAL, "-u takes one directory");
+	if (n != 2)
+		return rsb_diag_set(
+			diag, -EINVAL, "it takes the name of a sandbox and a directory");
+	/* As it stands in /proc/mounts. */
+	if (strncmp(name, "rsb:", 4) == 0)
+		name += 4;
+	r = set_text(&o->name, name);
+	if (r >= 0)
+		r = set_text(&o->directory, operands[1]);
+	if (r >= 0 && o->idmap && strcmp(o->idmap, "user") != 0 && strcmp(o->idmap, "none") != 0)
+		r = rsb_diag_set(diag, -EINVAL, "idmap is user or none, not '%s'", o->idmap);
+	return r;
+}
+
+int
+rsb_options_parse(
+	int argc, char *const *argv, struct rsb_options *ret_options, struct rsb_diag *diag)
+{
+	static const struct option longs[] = {
+		{ "foreground", no_argument, NULL, 'f' },
+		{ "unmount", no_argument, NULL, 'u' },
+		{ "verbose", no_argument, NULL, 'v' },
+		{ "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'V' },
+		{ NULL, 0, NULL, 0 },
+	};
+	struct rsb_options *o = ret_options;
+	const char *slash = argc ? strrchr(argv[0], '/') : NULL;
+	const char *base = slash ? slash + 1 : (argc ? argv[0] : "");
+	int c;
+	int r = 0;
+
+	*o = (struct rsb_options){ .helper = strncmp(base, "mount.fuse", 10) == 0 };
+	o->unmount = strncmp(base, "umount.fuse", 11) == 0;
+	opterr = 0;
+	optind = 0;
+	while (r >= 0 && (c = getopt_long(argc, argv, "fo:usvnN:t:hV", longs, NULL)) >= 0)
+		r = take_option(o, c, diag);
+	if (r < 0 || o->help || o->version)
+		return r;
+	return take_operands(o, argc - optind, argv + optind, diag);
+}
+
+void
+rsb_options_done(struct rsb_options *options)
+{
+	free(options->name);
+	free(options->directory);
+	free(options->mountpoint);
+	free(options->url);
+	free(options->key_file);
+	free(options->socket);
+	free(options->idmap);
+	*options = (struct rsb_options){ .helper = false };
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+#include "fuse/status.h"
+
+#include <errno.h>
+
+#include "fuse/relay.h"
+#include "fuse/send.h"
+#include "util/clock.h"
+#include "util/json.h"
+
+struct number {
+	const char *key;
+	uint64_t value;
+};
+
+static int
+set_numbers(struct rsb_json *json, const char *key, const struct number *numbers, size_t n)
+{
+	RSB_CLEANUP(rsb_json_freep) struct rsb_json *object = rsb_json_new_object();
+	int r = object ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < n && r >= 0; i++)
+		r = rsb_json_set_i64(object, numbers[i].key,
+			(int64_t)rsb_min(numbers[i].value, (uint64_t)INT64_MAX));
+	return r < 0 ? r : rsb_json_set(json, key, rsb_steal(&object));
+}
+
+static int
+set_mount(const struct rsb_status *status, struct rsb_json *json)
+{
+	struct rsb_fs *fs = status->fs;
+	int r;
+
+	rsb_mutex_lock(&fs->lock);
+	{
+		const struct number numbers[] = {
+			{ "requests", fs->stats.requests },
+			{ "calls", fs->stats.calls },
+			{ "hits", fs->stats.hits },
+			{ "parked", fs->stats.parked },
+			{ "pending", rsb_send_pending(fs->send) },
+			{ "nodes", rsb_inodes_count(fs->inodes) },
+			{ "names", rsb_names_count(fs->names) },
+			{ "open", rsb_handles_count(fs->handles) },
+			{ "unacknowledged_bytes", fs->sent },
+			{ "refused_links", fs->stats.refused_links },
+			{ "lost_writes", fs->stats.lost_writes },
+			{ "generation", fs->cache.generation },
+			{ "cache_on", rsb_cache_ttl(&fs->cache) > 0 },
+		};
+
+		r = set_numbers(json, "fs", numbers, RSB_ARRAY_SIZE(numbers));
+	}
+	rsb_mutex_unlock(&fs->lock);
+	return r;
+}
+
+static int
+set_link(const struct rsb_status *status, struct rsb_json *json)
+{
+	struct rsb_link_stats stats;
+
+	rsb_link_stats(status->link, &stats);
+	{
+		const struct number numbers[] = {
+			{ "calls", stats.calls },
+			{ "replies", stats.replies },
+			{ "bytes_out", stats.bytes_out },
+			{ "bytes_in", stats.bytes_in },
+			{ "frames_out", stats.frames_out },
+			{ "frames_in", stats.frames_in },
+			{ "reconnects", stats.reconnects },
+			{ "rtt_us", rsb_link_rtt(status->link) / 1000 },
+		};
+
+		return set_numbers(json, "link", numbers, RSB_ARRAY_SIZE(numbers));
+	}
+}
+
+static int
+set_facts(const struct rsb_status *status, struct rsb_json *json)
+{
+	struct rsb_link_facts facts;
+	int r;
+
+	if (rsb_link_facts(status->link, &facts) < 0)
+		return 0;
+	r = rsb_json_set_str(json, "boot_id", facts.boot_id);
+	if (r >= 0)
+		r = rsb_json_set_str(json, "workspace", facts.workspace);
+	if (r >= 0)
+		r = rsb_json_set_i64(json, "skew_us", facts.skew_ns / 1000);
+	return r;
+}
+
+int
+rsb_status_write(const struct rsb_status *status, struct rsb_buf *out)
+{
+	RSB_CLEANUP(rsb_json_freep) struct rsb_json *json = rsb_json_new_object();
+	const struct rsb_uplink_info *info = rsb_uplink_info(status->uplink);
+	uint64_t age_s = (rsb_now_ns() - status->started_ns) / RSB_NSEC_PER_SEC;
+	size_t running = 0;
+	int r;
+
+	if (!json)
+		return -ENOMEM;
+	if (status->control)
+		running = rsb_relay_running(rsb_control_relay(status->control));
+	r = rsb_json_set_str(json, "name", info->name);
+	if (r >= 0)
+		r = rsb_json_set_str(json, "sandbox_id", info->sandbox_id);
+	if (r >= 0)
+		r = rsb_json_set_str(json, "state", rsb_uplink_state(status->uplink));
+	if (r >= 0)
+		r = rsb_json_set_str(json, "mountpoint", status->mountpoint);
+	if (r >= 0)
+		r = rsb_json_set_i64(json, "pid", getpid());
+	if (r >= 0)
+		r = rsb_json_set_i64(json, "age_s", (int64_t)age_s);
+	if (r >= 0)
+		r = rsb_json_set_i64(json, "commands", (int64_t)running);
+	if (r >= 0)
+		r = set_facts(status, json);
+	if (r >= 0)
+		r = set_mount(status, json);
+	if (r >= 0)
+		r = set_link(status, json);
+	return r < 0 ? r : rsb_json_write(json, false, out);
+}

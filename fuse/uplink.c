@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT */
+#define RSB_LOG_MODULE "uplink"
+
+#include "fuse/uplink.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "keeper/keeper.h"
+#include "util/clock.h"
+#include "util/fd.h"
+#include "util/log.h"
+#include "util/str.h"
+#include "util/thread.h"
+
+#define CONNECT_NS (20 * RSB_NSEC_PER_SEC)
+#define POLL_NS (10 * RSB_NSEC_PER_MSEC)
+#define KEY_FILE_MAX 4096u
+
+struct rsb_uplink {
+	const struct rsb_options *options;
+	struct rsb_uplink_info info;
+	struct rsb_secret key;
+	struct rsb_link *link;
+	bool direct;
+	/* of the keeper */
+	struct rsb_config config;
+	char *const *env;
+	struct rsb_state_dir *dir;
+	struct rsb_state state;
+	struct rsb_backend *backend;
+	struct rsb_mutex lock;
+	struct rsb_keeper *keeper; /* {lock} */
+	char *socket;
+	char *log;
+};
+
+/* ---- a fixed address ---- */
+
+/* The key as 2 * n hex digits in a file that nobody else can read. */
+static int
+read_key(struct rsb_uplink *uplink, struct rsb_diag *diag)
+{
+	const char *path = uplink->options->key_file;
+	rsb_autofree char *text = NULL;
+	uint8_t key[RSB_SECRET_MAX];
+	struct rsb_bytes hex;
+	int r;
+
+	if (!path)
+		return rsb_diag_set(diag, -EINVAL, "the option url= takes key=FILE as well");
+	r = rsb_fd_read_file(AT_FDCWD, path, KEY_FILE_MAX, &text);
+	if (r < 0)
+		return rsb_diag_set(
+			diag, r, "the key file '%s' cannot be read: %s", path, strerror(-r));
+	hex = (struct rsb_bytes){ .data = (uint8_t *)text, .size = strcspn(text, " \t\r\n") };
+	r = hex.size / 2 > sizeof(key) ? -EINVAL : rsb_str_unhex(hex, key, hex.size / 2);
+	if (r >= 0)
+		r = rsb_secret_set(&uplink->key, key, hex.size / 2);
+	explicit_bzero(key, sizeof(key));
+	explicit_bzero(text, strlen(text));
+	if (r < 0)
+		return rsb_diag_set(diag, -EINVAL, "'%s' is no file with a key in hex", path);
+	return 0;
+}
+
+static int
+open_direct(struct rsb_uplink *uplink, struct rsb_diag *diag)
+{
+	uplink->direct = true;
+	uplink->info.name = uplink->options->name;
+	uplink->info.sandbox_id = uplink->options->name;
+	uplink->info.socket = uplink->options->socket;
+	uplink->info.idmap_none =
+		uplink->options->idmap && strcmp(uplink->options->idmap, "none") == 0;
+	uplink->info.sync = uplink->options->sync;
+	return read_key(uplink, diag);
+}
+
+static int
+connect_direct(struct rsb_uplink *uplink)
+{
+	const struct rsb_link_target target = {
+		.url = uplink->options->url,
+		.fd = -1,
+		.timeout_ns = CONNECT_NS,
+	};
+
+	return rsb_link_connect(uplink->link, &target);
+}
+
+/* Nobody tells it to try again: until the first welcome one failure is enough. */
+static int
+wait_direct(struct rsb_uplink *uplink, struct rsb_diag *diag)
+{
+	const uint64_t end_ns = rsb_now_ns() + RSB_UPLINK_WAIT_S * RSB_NSEC_PER_SEC;
+	const struct timespec pause = { .tv_nsec = (long)POLL_NS };
+	struct rsb_diag why = { .text = "" };
+
+	while (rsb_now_ns() < end_ns) {
+		enum rsb_link_state state = rsb_link_state(uplink->link);
+
+		if (state == RSB_LINK_LIVE)
+			return 0;
+		if (state == RSB_LINK_DOWN || state == RSB_LINK_FAILED) {
+			rsb_link_why(uplink->link, &why);
+			return rsb_diag_set(diag, -ENOTCONN, "no link to '%s': %s",
+				uplink->options->url, why.text[0] ? why.text : "no reason given");
+		}
+		(void)nanosleep(&pause, NULL);
+	}
+	return rsb_diag_set(diag, -ETIMEDOUT, "no link to '%s' in time", uplink->options->url);
+}
+
+/* ---- a sandbox of the state directory ---- */
+
+static int
+open_state(struct rsb_uplink *uplink, struct rsb_diag *diag)
+{
+	const char *name = uplink->options->name;
+	rsb_autofree char *root = NULL;
+	int r;
+
+	r = rsb_state_root(uplink->env, &root, diag);
+	if (r < 0)
+		return r;
+	if (!rsb_state_name_ok(name))
+		return rsb_diag_set(diag, -EINVAL, "'%s' cannot be the name of a sandbox", name);
+	r = rsb_state_open(root, name, false, &uplink->dir, diag);
+	if (r >= 0)
+		r = rsb_state_load(uplink->dir, &uplink->state, diag);
+	if (r == -ENOENT)
+		return rsb_diag_set(diag, r,
+			"there is no sandbox '%s'; 'rsb list' names those there are", name);
+	if (r < 0)
+		return r;
+	r = rsb_state_lock(uplink->dir, RSB_STATE_LOCK_DAEMON, false);
+	if (r == -EBUSY)
+		return rsb_diag_set(diag, r, "a daemon serves the sandbox '%s' already", name);
+	return r;
+}
+
+static int
+open_kept(struct rsb_uplink *uplink, struct rsb_diag *diag)
+{
+	const struct rsb_config_source source = {
+		.env = uplink->env,
+		.sandbox = uplink->options->name,
+	};
+	int r;
+
+	r = rsb_config_load(&source, &uplink->config, diag);
+	if (r >= 0)
+		r = open_state(uplink, diag);
+	if (r >= 0)
+		r = rsb_state_key(uplink->dir, &uplink->key);
+	if (r >= 0)
+		r = rsb_state_socket(uplink->dir, uplink->env, &uplink->socket);
+	if (r < 0)
+		return r;
+	uplink->log = rsb_str_path(rsb_state_path(uplink->dir), "log");
+	if (!uplink->log)
+		return -ENOMEM;
+	uplink->info.name = uplink->state.name;
+	uplink->info.sandbox_id = uplink->state.sandbox_id;
+	uplink->info.socket = uplink->options->socket ? uplink->options->socket : uplink->socket;
+	uplink->info.log = uplink->log;
+	uplink->info.idmap_none = uplink->options->idmap
+					  ? strcmp(uplink->options->idmap, "none") == 0
+					  : uplink->config.mount.idmap == RSB_CONFIG_IDMAP_NONE;
+	uplink->info.sync =
+		uplink->options->sync || (uplink->config.mount.sync && !uplink->options->async);
+	return 0;
+}
+
+static void
+on_event(void *arg, const char *kind, const char *text)
+{
+	const struct rsb_uplink *uplink = arg;
+
+	rsb_state_event(uplink->dir, kind, text);
+	rsb_info("%s: %s", kind, text);
+}
+
+static int
+start_kept(struct rsb_uplink *uplink, struct rsb_diag *diag)
+{
+	struct rsb_keeper_config config = { .event = on_event, .arg = uplink };
+	struct rsb_keeper *keeper;
+	int r;
+
+	r = rsb_keeper_backend(
+		&uplink->config, uplink->env, uplink->state.backend, &uplink->backend, diag);
+	if (r < 0)
+		return r;
+	config.env = (struct rsb_keeper_env){
+		.config = &uplink->config,
+		.environ = uplink->env,
+		.dir = uplink->dir,
+		.backend = uplink->backend,
+	};
+	config.state = &uplink->state;
+	config.link = uplink->link;
+	r = rsb_keeper_start(&config, &keeper);
+	if (r < 0)
+		return r;
+	rsb_mutex_lock(&uplink->lock);
+	uplink->keeper = keeper;
+	rsb_mutex_unlock(&uplink->lock);
+	return 0;
+}
+
+/* ---- either ---- */
+
+int
+rsb_uplink_open(const struct rsb_options *options, char *const *env, struct rsb_uplink **ret_uplink,
+	struct rsb_diag *diag)
+{
+	RSB_CLEANUP(rsb_uplink_closep) struct rsb_uplink *uplink = rsb_new(struct rsb_uplink);
+	int r;
+
+	if (!uplink)
+		return -ENOMEM;
+	rsb_mutex_init(&uplink->lock);
+	uplink->options = options;
+	uplink->env = env;
+	r = options->url ? open_direct(uplink, diag) : open_kept(uplink, diag);
+	if (r < 0)
+		return r;
+	if (uplink->info.idmap_none && geteuid() != 0)
+		return rsb_diag_set(diag, -EPERM, "idmap=none takes root here");
+	uplink->info.key = &uplink->key;
+	*ret_uplink = rsb_steal(&uplink);
+	return 0;
+}
+
+void
+rsb_uplink_close(struct rsb_uplink *uplink)
+{
+	if (!uplink)
+		return;
+	rsb_uplink_stop(uplink);
+	rsb_backend_free(uplink->backend);
+	rsb_state_close(uplink->dir);
+	rsb_config_done(&uplink->config);
+	rsb_secret_done(&uplink->key);
+	rsb_mutex_done(&uplink->lock);
+	free(uplink->socket);
+	free(uplink->log);
+	free(uplink);
+}
+
+const struct rsb_uplink_info *
+rsb_uplink_info(const struct rsb_uplink *uplink)
+{
+	return &uplink->info;
+}
+
+int
+rsb_uplink_start(struct rsb_uplink *uplink, struct rsb_link *link, struct rsb_diag *diag)
+{
+	uplink->link = link;
+	return uplink->direct ? connect_direct(uplink) : start_kept(uplink, diag);
+}
+
+void
+rsb_uplink_stop(struct rsb_uplink *uplink)
+{
+	struct rsb_keeper *keeper;
+
+	rsb_mutex_lock(&uplink->lock);
+	keeper = rsb_steal(&uplink->keeper);
+	rsb_mutex_unlock(&uplink->lock);
+	/* The sandbox stays as it is: its end is the business of rsb down. */
+	if (keeper && rsb_keeper_stop(keeper, RSB_KEEPER_END_LEAVE, NULL) < 0)
+		rsb_warn("the keeper did not end in order");
+}
+
+void
+rsb_uplink_link_state(
+	struct rsb_uplink *uplink, enum rsb_link_state state, int reason, bool new_epoch)
+{
+	rsb_mutex_lock(&uplink->lock);
+	if (uplink->keeper)
+		rsb_keeper_link_state(uplink->keeper, state, reason, new_epoch);
+	rsb_mutex_unlock(&uplink->lock);
+}
+
+int
+rsb_uplink_wait(struct rsb_uplink *uplink, struct rsb_diag *diag)
+{
+	if (uplink->direct)
+		return wait_direct(uplink, diag);
+	return rsb_keeper_wait(uplink->keeper, RSB_UPLINK_WAIT_S * RSB_NSEC_PER_SEC, diag);
+}
+
+void
+rsb_uplink_tick(struct rsb_uplink *uplink)
+{
+	/* -EALREADY: it is not down. */
+	if (uplink->direct && uplink->link && rsb_link_state(uplink->link) == RSB_LINK_DOWN)
+		(void)connect_direct(uplink);
+}
+
+const char *
+rsb_uplink_state(struct rsb_uplink *uplink)
+{
+	if (!uplink->direct)
+		return rsb_keeper_state_name(rsb_keeper_state(uplink->keeper));
+	return rsb_link_state(uplink->link) == RSB_LINK_LIVE ? "live" : "reconnecting";
+}
+
+void
+rsb_uplink_mounted(struct rsb_uplink *uplink, const char *mountpoint)
+{
+	int r;
+
+	if (uplink->direct)
+		return;
+	r = rsb_state_lock(uplink->dir, RSB_STATE_LOCK, true);
+	if (r >= 0) {
+		struct rsb_state state;
+
+		r = rsb_state_load(uplink->dir, &state, NULL);
+		if (r >= 0) {
+			(void)snprintf(state.mountpoint, sizeof(state.mountpoint), "%s",
+				mountpoint ? mountpoint : "");
+			r = rsb_state_save(uplink->dir, &state);
+		}
+		rsb_state_unlock(uplink->dir, RSB_STATE_LOCK);
+	}
+	if (r < 0)
+		rsb_warn_r(r, "the state does not know where the sandbox is mounted");
+}

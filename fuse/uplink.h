@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef RSB_UPLINK_H
+#define RSB_UPLINK_H
+
+/*
+ * Where the daemon's link goes and who keeps it up: a sandbox of the state directory, kept by the
+ * keeper's thread, or (option url=) a sidecar at a fixed address, where all that is done is to
+ * connect again.
+ */
+
+#include "fuse/options.h"
+#include "link/link.h"
+#include "util/cleanup.h"
+#include "util/secret.h"
+
+#define RSB_UPLINK_WAIT_S 90u /* for the first connection */
+
+struct rsb_uplink;
+
+struct rsb_uplink_info {
+	const char *name;
+	const char *sandbox_id;
+	const struct rsb_secret *key;
+	const char *socket; /* path of the control socket; NULL: none */
+	const char *log;    /* path of the log; NULL: stderr */
+	bool idmap_none;
+	bool sync;
+};
+
+/*
+ * Before any fork: reads configuration, state and key, and holds the sandbox's daemon lock from
+ * now on. -ENOENT: no such sandbox; -EBUSY: a daemon serves it already; each with a sentence.
+ */
+rsb_nodiscard int rsb_uplink_open(const struct rsb_options *options, char *const *env,
+	struct rsb_uplink **ret_uplink, struct rsb_diag *diag);
+/* Ends what was started. NULL is fine. */
+void rsb_uplink_close(struct rsb_uplink *uplink);
+RSB_DEFINE_CLEANUP(struct rsb_uplink *, rsb_uplink_close)
+const struct rsb_uplink_info *rsb_uplink_info(const struct rsb_uplink *uplink);
+
+/* Begins to connect. link is borrowed and outlives uplink's stop. */
+rsb_nodiscard int rsb_uplink_start(
+	struct rsb_uplink *uplink, struct rsb_link *link, struct rsb_diag *diag);
+/* Lets go of the link. */
+void rsb_uplink_stop(struct rsb_uplink *uplink);
+/* {any} What the link told. */
+void rsb_uplink_link_state(
+	struct rsb_uplink *uplink, enum rsb_link_state state, int reason, bool new_epoch);
+/* Waits until the link is live for the first time. */
+rsb_nodiscard int rsb_uplink_wait(struct rsb_uplink *uplink, struct rsb_diag *diag);
+/* Now and then, on the main thread. */
+void rsb_uplink_tick(struct rsb_uplink *uplink);
+/* For status. */
+const char *rsb_uplink_state(struct rsb_uplink *uplink);
+/* The state says where it is mounted; NULL: nowhere any more. */
+void rsb_uplink_mounted(struct rsb_uplink *uplink, const char *mountpoint);
+
+#endif
