@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef RSB_CLIENT_H
-#define RSB_CLIENT_H
+#ifndef RSB_FUSE_CLIENT_H
+#define RSB_FUSE_CLIENT_H
 
 /*
  * One connection on the control socket: its messages, answered or handed to fuse/relay.h, and

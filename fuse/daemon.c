@@ -355,26 +355,6 @@ make_all(struct daemon *d, struct rsb_diag *diag)
 	return r;
 }
 
-static int
-take_facts(struct daemon *d)
-{
-	struct rsb_link_facts facts;
-	struct rsb_fs *fs = d->fs;
-	int r;
-
-	r = rsb_link_facts(d->link, &facts);
-	if (r < 0)
-		return r;
-	rsb_mutex_lock(&fs->lock);
-	fs->config.idmap.far_uid = facts.cmd_uid;
-	fs->config.idmap.far_gid = facts.cmd_gid;
-	fs->workspace = strdup(facts.workspace);
-	if (!fs->workspace)
-		r = -ENOMEM;
-	rsb_mutex_unlock(&fs->lock);
-	return r;
-}
-
 /* The supervisor mounts; *ret_fd is the device. */
 static int
 ask_mount(struct daemon *d, int *ret_fd, struct rsb_diag *diag)
@@ -438,7 +418,7 @@ start(struct daemon *d, struct rsb_diag *diag)
 	if (r >= 0)
 		r = rsb_uplink_wait(d->uplink, diag);
 	if (r >= 0)
-		r = take_facts(d);
+		r = rsb_fs_take_facts(d->fs);
 	if (r >= 0)
 		r = do_mount(d, diag);
 	if (r >= 0)

@@ -65,6 +65,25 @@ rsb_fs_free(struct rsb_fs *fs)
 	free(fs);
 }
 
+int
+rsb_fs_take_facts(struct rsb_fs *fs)
+{
+	struct rsb_link_facts facts;
+	int r;
+
+	r = rsb_link_facts(fs->link, &facts);
+	if (r < 0)
+		return r;
+	rsb_mutex_lock(&fs->lock);
+	fs->config.idmap.far_uid = facts.cmd_uid;
+	fs->config.idmap.far_gid = facts.cmd_gid;
+	fs->workspace = strdup(facts.workspace);
+	if (!fs->workspace)
+		r = -ENOMEM;
+	rsb_mutex_unlock(&fs->lock);
+	return r;
+}
+
 void
 rsb_fs_drop_locked(struct rsb_fs *fs)
 {

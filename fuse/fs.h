@@ -83,6 +83,8 @@ rsb_nodiscard int rsb_fs_new(const struct rsb_fs_config *config, struct rsb_link
 void rsb_fs_free(struct rsb_fs *fs);
 RSB_DEFINE_CLEANUP(struct rsb_fs *, rsb_fs_free)
 
+/* The link is live for the first time: whose files are whose over there. */
+rsb_nodiscard int rsb_fs_take_facts(struct rsb_fs *fs);
 /* The link is live or not; new_epoch: another sidecar, all nodes and open files are void. */
 void rsb_fs_link_state_locked(struct rsb_fs *fs, bool live, bool new_epoch);
 

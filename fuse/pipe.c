@@ -297,6 +297,20 @@ open_streams(struct rsb_pipe *pipe)
 	return r;
 }
 
+unsigned int
+rsb_pipe_streams(const struct rsb_spawn_req *spawn)
+{
+	unsigned int flags = RSB_PIPE_STDIN | RSB_PIPE_STDOUT | RSB_PIPE_STDERR;
+
+	if (!spawn)
+		return RSB_PIPE_STDIN;
+	if (spawn->flags & RSB_SPAWN_STDIN_NULL)
+		flags &= ~(unsigned int)RSB_PIPE_STDIN;
+	if (spawn->flags & RSB_SPAWN_MERGE_STDERR)
+		flags &= ~(unsigned int)RSB_PIPE_STDERR;
+	return flags;
+}
+
 int
 rsb_pipe_new(struct rsb_pipes *pipes, struct rsb_client *client, uint64_t near, uint64_t far,
 	unsigned int flags, struct rsb_pipe **ret_pipe)

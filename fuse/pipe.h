@@ -26,6 +26,8 @@ rsb_nodiscard int rsb_pipes_new(
 	struct rsb_loop *loop, struct rsb_link *link, struct rsb_pipes **ret_pipes);
 void rsb_pipes_free(struct rsb_pipes *pipes);
 
+/* Those of a command; NULL: of an archive on its way in. */
+unsigned int rsb_pipe_streams(const struct rsb_spawn_req *spawn);
 /* Opens the streams on both sides. */
 rsb_nodiscard int rsb_pipe_new(struct rsb_pipes *pipes, struct rsb_client *client, uint64_t near,
 	uint64_t far, unsigned int flags, struct rsb_pipe **ret_pipe);

@@ -39,6 +39,9 @@ struct order {
 
 struct rsb_relay {
 	struct rsb_control *control;
+	struct rsb_loop *loop;
+	struct rsb_fs *fs;
+	struct rsb_barrier *barrier;
 	struct rsb_pipes *pipes;
 	struct rsb_list procs;
 	struct rsb_list orders;
@@ -53,18 +56,6 @@ union request {
 	struct rsb_proc_req proc;
 	struct rsb_tar_in_req tar_in;
 };
-
-static struct rsb_fs *
-fs_of(const struct rsb_relay *relay)
-{
-	return rsb_control_config(relay->control)->fs;
-}
-
-static struct rsb_barrier *
-barrier_of(const struct rsb_relay *relay)
-{
-	return rsb_control_config(relay->control)->barrier;
-}
 
 /* Of all these requests it is the first member. */
 static uint64_t *
@@ -90,6 +81,9 @@ rsb_relay_new(struct rsb_control *control, struct rsb_relay **ret_relay)
 	if (!relay)
 		return -ENOMEM;
 	relay->control = control;
+	relay->loop = config->loop;
+	relay->fs = config->fs;
+	relay->barrier = config->barrier;
 	rsb_list_init(&relay->procs);
 	rsb_list_init(&relay->orders);
 	r = rsb_pipes_new(config->loop, config->fs->link, &relay->pipes);
@@ -176,7 +170,7 @@ order_new(struct proc *proc, uint32_t op, uint64_t call)
 static void
 collect(struct proc *proc)
 {
-	struct rsb_fs *fs = fs_of(proc->relay);
+	struct rsb_fs *fs = proc->relay->fs;
 	const struct rsb_proc_req req = { .proc = proc->far };
 
 	if (!proc->freed || proc->alive || proc->n_order)
@@ -233,14 +227,14 @@ on_reply(void *arg, int r, const void *rep)
 		rsb_codec_reply(order->op, order->call, r, rep, RSB_PROTO_VERSION, &order->rep) < 0)
 		rsb_buf_clear(&order->rep);
 	order->task.fn = on_back;
-	rsb_loop_post(rsb_control_config(order->proc->relay->control)->loop, &order->task);
+	rsb_loop_post(order->proc->relay->loop, &order->task);
 }
 
 /* Sends req with the far proc number; the reply comes to on_back(), also that it failed. */
 static void
 send_order(struct order *order, union request *req)
 {
-	struct rsb_fs *fs = fs_of(order->proc->relay);
+	struct rsb_fs *fs = order->proc->relay->fs;
 	int r;
 
 	*proc_member(req) = order->proc->far;
@@ -279,7 +273,7 @@ leave(struct proc *proc)
 	if (!proc->alive)
 		return;
 	proc->alive = false;
-	rsb_barrier_leave(barrier_of(proc->relay));
+	rsb_barrier_leave(proc->relay->barrier);
 }
 
 static void
@@ -318,7 +312,7 @@ static void
 on_back(struct rsb_task *task)
 {
 	struct order *order = rsb_container_of(task, struct order, task);
-	struct rsb_barrier *barrier = barrier_of(order->proc->relay);
+	struct rsb_barrier *barrier = order->proc->relay->barrier;
 
 	if (order->op == RSB_OP_spawn) {
 		on_spawned(order);
@@ -350,20 +344,6 @@ find_near(struct rsb_client *client, uint64_t near)
 	return NULL;
 }
 
-static unsigned int
-streams_of(uint32_t op, const union request *req)
-{
-	unsigned int flags = RSB_PIPE_STDIN | RSB_PIPE_STDOUT | RSB_PIPE_STDERR;
-
-	if (op == RSB_OP_tar_in)
-		return RSB_PIPE_STDIN;
-	if (req->spawn.flags & RSB_SPAWN_STDIN_NULL)
-		flags &= ~(unsigned int)RSB_PIPE_STDIN;
-	if (req->spawn.flags & RSB_SPAWN_MERGE_STDERR)
-		flags &= ~(unsigned int)RSB_PIPE_STDERR;
-	return flags;
-}
-
 static int
 proc_new(struct rsb_relay *relay, struct rsb_client *client, uint32_t op, union request *req,
 	struct proc **ret_proc)
@@ -382,8 +362,9 @@ proc_new(struct rsb_relay *relay, struct rsb_client *client, uint32_t op, union 
 	proc->relay = relay;
 	proc->client = rsb_client_serial(client);
 	proc->near = near;
-	proc->far = rsb_link_new_ids(fs_of(relay)->link, 1);
-	r = rsb_pipe_new(relay->pipes, client, near, proc->far, streams_of(op, req), &proc->pipe);
+	proc->far = rsb_link_new_ids(relay->fs->link, 1);
+	r = rsb_pipe_new(relay->pipes, client, near, proc->far,
+		rsb_pipe_streams(op == RSB_OP_spawn ? &req->spawn : NULL), &proc->pipe);
 	if (r < 0) {
 		free(proc);
 		return r;
@@ -432,7 +413,7 @@ begin(struct rsb_relay *relay, struct rsb_client *client, const struct rsb_call_
 	order = order_new(proc, head->op, head->id);
 	r = order ? rsb_buf_append(&order->req, head->body.data, head->body.size) : -ENOMEM;
 	if (r >= 0)
-		r = rsb_barrier_enter(barrier_of(relay), on_entered, order);
+		r = rsb_barrier_enter(relay->barrier, on_entered, order);
 	if (r >= 0) {
 		proc->alive = true;
 		return 0;
