@@ -5,7 +5,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#include "fuse/client.h"
+#include "fuse/guest.h"
 #include "fuse/pipe.h"
 #include "fuse/relay.h"
 #include "util/fd.h"
@@ -24,7 +24,7 @@ static void
 on_listen(void *arg, uint32_t events)
 {
 	struct rsb_control *control = arg;
-	struct rsb_client *client;
+	struct rsb_guest *client;
 	int fd;
 
 	(void)events;
@@ -35,10 +35,10 @@ on_listen(void *arg, uint32_t events)
 		(void)close(fd);
 		return;
 	}
-	if (rsb_client_new(control, ++control->serial, fd, &client) < 0)
+	if (rsb_guest_new(control, ++control->serial, fd, &client) < 0)
 		return;
 	if (rsb_map_put(&control->clients, control->serial, client) < 0)
-		rsb_client_free(client);
+		rsb_guest_free(client);
 }
 
 int
@@ -73,7 +73,7 @@ rsb_control_new(
 void
 rsb_control_free(struct rsb_control *control)
 {
-	struct rsb_client *client;
+	struct rsb_guest *client;
 	size_t cursor = 0;
 	uint64_t serial;
 
@@ -82,7 +82,7 @@ rsb_control_free(struct rsb_control *control)
 	rsb_source_del(control->source);
 	while ((client = rsb_map_next(&control->clients, &cursor, &serial))) {
 		(void)rsb_map_del(&control->clients, serial);
-		rsb_client_free(client);
+		rsb_guest_free(client);
 	}
 	rsb_relay_free(control->relay);
 	rsb_map_done(&control->clients);
@@ -109,27 +109,27 @@ rsb_control_clients(const struct rsb_control *control)
 	return control->clients.n;
 }
 
-struct rsb_client *
+struct rsb_guest *
 rsb_control_client(const struct rsb_control *control, uint64_t serial)
 {
 	return rsb_map_get(&control->clients, serial);
 }
 
 void
-rsb_control_drop(struct rsb_control *control, struct rsb_client *client)
+rsb_control_drop(struct rsb_control *control, struct rsb_guest *client)
 {
-	uint64_t serial = rsb_client_serial(client);
+	uint64_t serial = rsb_guest_serial(client);
 
 	(void)rsb_map_del(&control->clients, serial);
 	(void)rsb_map_del(&control->stoppers, serial);
-	rsb_client_free(client);
+	rsb_guest_free(client);
 }
 
 void
-rsb_control_ask_stop(struct rsb_control *control, struct rsb_client *client, uint64_t call,
+rsb_control_ask_stop(struct rsb_control *control, struct rsb_guest *client, uint64_t call,
 	const struct rsb_ctl_stop_req *req)
 {
-	uint64_t serial = rsb_client_serial(client);
+	uint64_t serial = rsb_guest_serial(client);
 	int r;
 
 	/* One waiting call of each client; the number is kept in the pointer. */
@@ -139,7 +139,7 @@ rsb_control_ask_stop(struct rsb_control *control, struct rsb_client *client, uin
 	if (r >= 0)
 		return;
 	(void)rsb_map_del(&control->stoppers, serial);
-	rsb_client_reply(client, RSB_OP_ctl_stop, call, r, NULL);
+	rsb_guest_reply(client, RSB_OP_ctl_stop, call, r, NULL);
 }
 
 void
@@ -150,11 +150,11 @@ rsb_control_stopped(struct rsb_control *control, int r)
 	void *value;
 
 	while ((value = rsb_map_next(&control->stoppers, &cursor, &serial))) {
-		struct rsb_client *client = rsb_control_client(control, serial);
+		struct rsb_guest *client = rsb_control_client(control, serial);
 
 		(void)rsb_map_del(&control->stoppers, serial);
 		if (client)
-			rsb_client_reply(
+			rsb_guest_reply(
 				client, RSB_OP_ctl_stop, (uint64_t)(uintptr_t)value - 1, r, NULL);
 	}
 }
@@ -162,11 +162,11 @@ rsb_control_stopped(struct rsb_control *control, int r)
 void
 rsb_control_tick(struct rsb_control *control)
 {
-	struct rsb_client *client;
+	struct rsb_guest *client;
 	size_t cursor = 0;
 
 	while ((client = rsb_map_next(&control->clients, &cursor, NULL)))
-		rsb_client_pump(client);
+		rsb_guest_pump(client);
 }
 
 void

@@ -20,7 +20,7 @@
 
 #define RSB_CONTROL_CLIENTS_MAX 256u
 
-struct rsb_client;
+struct rsb_guest;
 struct rsb_control;
 struct rsb_relay;
 
@@ -51,16 +51,16 @@ const struct rsb_control_config *rsb_control_config(const struct rsb_control *co
 struct rsb_relay *rsb_control_relay(struct rsb_control *control);
 size_t rsb_control_clients(const struct rsb_control *control);
 /* NULL: it is gone. */
-struct rsb_client *rsb_control_client(const struct rsb_control *control, uint64_t serial);
+struct rsb_guest *rsb_control_client(const struct rsb_control *control, uint64_t serial);
 /* Those who asked for the end are told how it went. */
 void rsb_control_stopped(struct rsb_control *control, int r);
 /* Now and then: clients whose socket was full go on. */
 void rsb_control_tick(struct rsb_control *control);
 
-/* For fuse/client.c: a client asks for the end; it is gone. */
-void rsb_control_ask_stop(struct rsb_control *control, struct rsb_client *client, uint64_t call,
+/* For fuse/guest.c: a client asks for the end; it is gone. */
+void rsb_control_ask_stop(struct rsb_control *control, struct rsb_guest *client, uint64_t call,
 	const struct rsb_ctl_stop_req *req);
-void rsb_control_drop(struct rsb_control *control, struct rsb_client *client);
+void rsb_control_drop(struct rsb_control *control, struct rsb_guest *client);
 
 /* {io} As in struct rsb_link_ops. */
 void rsb_control_chan_data(

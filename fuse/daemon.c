@@ -360,7 +360,7 @@ static int
 ask_mount(struct daemon *d, int *ret_fd, struct rsb_diag *diag)
 {
 	struct rsb_supervise_msg msg;
-	int fd;
+	int fd = -1;
 	int r;
 
 	r = rsb_supervise_send(d->sock, RSB_SUPERVISE_MOUNT, 0, NULL);
@@ -382,7 +382,7 @@ static int
 do_mount(struct daemon *d, struct rsb_diag *diag)
 {
 	const uint64_t end_ns = rsb_now_ns() + INIT_NS;
-	int fd;
+	int fd = -1;
 	int r;
 
 	r = ask_mount(d, &fd, diag);

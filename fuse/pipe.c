@@ -8,7 +8,7 @@
 
 struct rsb_pipe {
 	struct rsb_pipes *pipes;
-	struct rsb_client *client; /* NULL: gone */
+	struct rsb_guest *client; /* NULL: gone */
 	uint64_t near;
 	uint64_t far;
 	unsigned int flags;
@@ -55,13 +55,13 @@ push_stdin(struct rsb_pipe *pipe)
 		if (n < 0) {
 			rsb_buf_clear(&pipe->in);
 			if (pipe->client)
-				rsb_chan_reset(rsb_client_chans(pipe->client),
+				rsb_chan_reset(rsb_guest_chans(pipe->client),
 					RSB_CHAN_STDIN(pipe->near), n);
 			return;
 		}
 		rsb_buf_consume(&pipe->in, (size_t)n);
 		if (pipe->client)
-			rsb_chan_consume(rsb_client_chans(pipe->client), RSB_CHAN_STDIN(pipe->near),
+			rsb_chan_consume(rsb_guest_chans(pipe->client), RSB_CHAN_STDIN(pipe->near),
 				(size_t)n);
 	}
 	if (pipe->in_fin) {
@@ -76,7 +76,7 @@ rsb_pipe_stdin(struct rsb_pipe *pipe, struct rsb_bytes data, bool fin)
 {
 	/* The client keeps to its credit, or it was dropped before this. */
 	if (rsb_buf_append(&pipe->in, data.data, data.size) < 0) {
-		rsb_client_kick(pipe->client);
+		rsb_guest_kick(pipe->client);
 		return;
 	}
 	pipe->in_fin = pipe->in_fin || fin;
@@ -94,7 +94,7 @@ rsb_pipe_near_reset(struct rsb_pipe *pipe, uint64_t chan, int r)
 void
 rsb_pipe_credit(struct rsb_pipe *pipe)
 {
-	struct rsb_chans *chans = rsb_client_chans(pipe->client);
+	struct rsb_chans *chans = rsb_guest_chans(pipe->client);
 
 	for (unsigned int i = 1; i < N_STREAM; i++) {
 		uint64_t held = RSB_CHAN_WINDOW_MAX - rsb_chan_room(chans, pipe->near * 4 + i);
@@ -118,7 +118,7 @@ give(struct rsb_pipe *pipe, const struct event *event)
 	int n = -EPIPE;
 
 	if (pipe->client) {
-		chans = rsb_client_chans(pipe->client);
+		chans = rsb_guest_chans(pipe->client);
 		n = rsb_chan_write(chans, near, data);
 		if (n >= 0 && (size_t)n < data.size) {
 			rsb_chan_reset(chans, near, -ENOBUFS);
@@ -129,7 +129,7 @@ give(struct rsb_pipe *pipe, const struct event *event)
 	}
 	if (n >= 0) {
 		pipe->written[i] += event->size;
-		rsb_client_pump(pipe->client);
+		rsb_guest_pump(pipe->client);
 		return;
 	}
 	/* Nobody reads it: away with it, so that the command goes on. */
@@ -154,12 +154,12 @@ handle(struct rsb_pipes *pipes, const struct event *event)
 		if (event->chan % 4 == 0)
 			rsb_buf_clear(&pipe->in);
 		if (pipe->client)
-			rsb_chan_reset(rsb_client_chans(pipe->client),
+			rsb_chan_reset(rsb_guest_chans(pipe->client),
 				pipe->near * 4 + event->chan % 4, event->r);
 		break;
 	}
 	if (pipe->client)
-		rsb_client_pump(pipe->client);
+		rsb_guest_pump(pipe->client);
 }
 
 static void
@@ -266,7 +266,7 @@ close_streams(struct rsb_pipe *pipe)
 		if (!(pipe->flags & 1u << i))
 			continue;
 		if (pipe->client)
-			rsb_chan_close(rsb_client_chans(pipe->client), pipe->near * 4 + i);
+			rsb_chan_close(rsb_guest_chans(pipe->client), pipe->near * 4 + i);
 		rsb_link_chan_close(pipe->pipes->link, pipe->far * 4 + i);
 	}
 }
@@ -275,7 +275,7 @@ static int
 open_streams(struct rsb_pipe *pipe)
 {
 	struct rsb_link *link = pipe->pipes->link;
-	struct rsb_chans *chans = rsb_client_chans(pipe->client);
+	struct rsb_chans *chans = rsb_guest_chans(pipe->client);
 	int r = 0;
 
 	for (unsigned int i = 0; i < N_STREAM && r >= 0; i++) {
@@ -312,7 +312,7 @@ rsb_pipe_streams(const struct rsb_spawn_req *spawn)
 }
 
 int
-rsb_pipe_new(struct rsb_pipes *pipes, struct rsb_client *client, uint64_t near, uint64_t far,
+rsb_pipe_new(struct rsb_pipes *pipes, struct rsb_guest *client, uint64_t near, uint64_t far,
 	unsigned int flags, struct rsb_pipe **ret_pipe)
 {
 	struct rsb_pipe *pipe = rsb_new(struct rsb_pipe);

@@ -11,7 +11,7 @@
  * Main thread, but for rsb_pipe_take_*(), which queue for it.
  */
 
-#include "fuse/client.h"
+#include "fuse/guest.h"
 
 struct rsb_pipe;  /* of one command */
 struct rsb_pipes; /* of all */
@@ -29,7 +29,7 @@ void rsb_pipes_free(struct rsb_pipes *pipes);
 /* Those of a command; NULL: of an archive on its way in. */
 unsigned int rsb_pipe_streams(const struct rsb_spawn_req *spawn);
 /* Opens the streams on both sides. */
-rsb_nodiscard int rsb_pipe_new(struct rsb_pipes *pipes, struct rsb_client *client, uint64_t near,
+rsb_nodiscard int rsb_pipe_new(struct rsb_pipes *pipes, struct rsb_guest *client, uint64_t near,
 	uint64_t far, unsigned int flags, struct rsb_pipe **ret_pipe);
 /* Closes them. NULL is fine. */
 void rsb_pipe_free(struct rsb_pipe *pipe);

@@ -149,6 +149,8 @@ rsb_relay_pipes(struct rsb_relay *relay)
 
 /* ---- orders ---- */
 
+static void on_back(struct rsb_task *task);
+
 static struct order *
 order_new(struct proc *proc, uint32_t op, uint64_t call)
 {
@@ -159,6 +161,7 @@ order_new(struct proc *proc, uint32_t op, uint64_t call)
 	order->proc = proc;
 	order->op = op;
 	order->call = call;
+	order->task.fn = on_back;
 	rsb_buf_init(&order->req, RSB_MESSAGE_MAX);
 	rsb_buf_init(&order->rep, RSB_MESSAGE_MAX);
 	rsb_list_append(&proc->relay->orders, &order->all);
@@ -198,20 +201,18 @@ static void
 answer(struct order *order)
 {
 	struct rsb_relay *relay = order->proc->relay;
-	struct rsb_client *client = rsb_control_client(relay->control, order->proc->client);
+	struct rsb_guest *client = rsb_control_client(relay->control, order->proc->client);
 
 	if (!client || !order->call)
 		return;
 	if (rsb_buf_len(&order->rep)) {
-		rsb_client_pump(client);
-		rsb_client_send(client, rsb_buf_view(&order->rep));
+		rsb_guest_pump(client);
+		rsb_guest_send(client, rsb_buf_view(&order->rep));
 	} else {
-		rsb_client_reply(client, order->op, order->call,
+		rsb_guest_reply(client, order->op, order->call,
 			order->error < 0 ? order->error : -ENOMEM, NULL);
 	}
 }
-
-static void on_back(struct rsb_task *task);
 
 /* {io} */
 static void
@@ -226,7 +227,6 @@ on_reply(void *arg, int r, const void *rep)
 	if (order->call &&
 		rsb_codec_reply(order->op, order->call, r, rep, RSB_PROTO_VERSION, &order->rep) < 0)
 		rsb_buf_clear(&order->rep);
-	order->task.fn = on_back;
 	rsb_loop_post(order->proc->relay->loop, &order->task);
 }
 
@@ -251,10 +251,9 @@ send_own(struct proc *proc, uint32_t op, union request *req)
 {
 	struct order *order = order_new(proc, op, 0);
 
+	/* Without memory the cache stays off for good, which is never wrong. */
 	if (order)
 		send_order(order, req);
-	else
-		rsb_warn("out of memory: a command that ended is not noticed");
 }
 
 static void
@@ -331,11 +330,11 @@ on_back(struct rsb_task *task)
 /* ---- requests ---- */
 
 static struct proc *
-find_near(struct rsb_client *client, uint64_t near)
+find_near(struct rsb_guest *client, uint64_t near)
 {
 	struct rsb_list *pos;
 
-	rsb_list_for_each (pos, rsb_client_procs(client)) {
+	rsb_list_for_each (pos, rsb_guest_procs(client)) {
 		struct proc *proc = rsb_list_entry(pos, struct proc, of_client);
 
 		if (proc->near == near && !proc->freed)
@@ -345,7 +344,7 @@ find_near(struct rsb_client *client, uint64_t near)
 }
 
 static int
-proc_new(struct rsb_relay *relay, struct rsb_client *client, uint32_t op, union request *req,
+proc_new(struct rsb_relay *relay, struct rsb_guest *client, uint32_t op, union request *req,
 	struct proc **ret_proc)
 {
 	uint64_t near = *proc_member(req);
@@ -360,7 +359,7 @@ proc_new(struct rsb_relay *relay, struct rsb_client *client, uint32_t op, union 
 	if (!proc)
 		return -ENOMEM;
 	proc->relay = relay;
-	proc->client = rsb_client_serial(client);
+	proc->client = rsb_guest_serial(client);
 	proc->near = near;
 	proc->far = rsb_link_new_ids(relay->fs->link, 1);
 	r = rsb_pipe_new(relay->pipes, client, near, proc->far,
@@ -370,7 +369,7 @@ proc_new(struct rsb_relay *relay, struct rsb_client *client, uint32_t op, union 
 		return r;
 	}
 	rsb_list_append(&relay->procs, &proc->all);
-	rsb_list_append(rsb_client_procs(client), &proc->of_client);
+	rsb_list_append(rsb_guest_procs(client), &proc->of_client);
 	relay->n_proc++;
 	*ret_proc = proc;
 	return 0;
@@ -400,7 +399,7 @@ on_entered(void *arg, bool late)
 }
 
 static int
-begin(struct rsb_relay *relay, struct rsb_client *client, const struct rsb_call_head *head,
+begin(struct rsb_relay *relay, struct rsb_guest *client, const struct rsb_call_head *head,
 	union request *req)
 {
 	struct order *order;
@@ -427,7 +426,7 @@ begin(struct rsb_relay *relay, struct rsb_client *client, const struct rsb_call_
 }
 
 void
-rsb_relay_call(struct rsb_relay *relay, struct rsb_client *client, const struct rsb_call_head *head)
+rsb_relay_call(struct rsb_relay *relay, struct rsb_guest *client, const struct rsb_call_head *head)
 {
 	union request req;
 	struct order *order;
@@ -435,13 +434,13 @@ rsb_relay_call(struct rsb_relay *relay, struct rsb_client *client, const struct 
 	int r;
 
 	if (rsb_codec_decode(rsb_ops[head->op].req, head->body, &req) < 0) {
-		rsb_client_kick(client);
+		rsb_guest_kick(client);
 		return;
 	}
 	if (head->op == RSB_OP_spawn || head->op == RSB_OP_tar_in) {
 		r = begin(relay, client, head, &req);
 		if (r < 0)
-			rsb_client_reply(client, head->op, head->id, r, NULL);
+			rsb_guest_reply(client, head->op, head->id, r, NULL);
 		return;
 	}
 	proc = find_near(client, *proc_member(&req));
@@ -450,7 +449,7 @@ rsb_relay_call(struct rsb_relay *relay, struct rsb_client *client, const struct 
 		send_order(order, &req);
 		return;
 	}
-	rsb_client_reply(client, head->op, head->id,
+	rsb_guest_reply(client, head->op, head->id,
 		!proc ? -ESRCH : (head->op == RSB_OP_proc_free ? 0 : -ENOMEM), NULL);
 	if (proc && head->op == RSB_OP_proc_free) {
 		proc->freed = true;
@@ -460,13 +459,13 @@ rsb_relay_call(struct rsb_relay *relay, struct rsb_client *client, const struct 
 }
 
 void
-rsb_relay_drop_client(struct rsb_relay *relay, struct rsb_client *client)
+rsb_relay_drop_client(struct rsb_relay *relay, struct rsb_guest *client)
 {
 	struct rsb_list *pos;
 	struct rsb_list *tmp;
 
 	(void)relay;
-	rsb_list_for_each_safe (pos, tmp, rsb_client_procs(client)) {
+	rsb_list_for_each_safe (pos, tmp, rsb_guest_procs(client)) {
 		struct proc *proc = rsb_list_entry(pos, struct proc, of_client);
 
 		proc->client = 0;
@@ -481,7 +480,7 @@ rsb_relay_drop_client(struct rsb_relay *relay, struct rsb_client *client)
 }
 
 struct rsb_pipe *
-rsb_relay_pipe(struct rsb_client *client, uint64_t chan)
+rsb_relay_pipe(struct rsb_guest *client, uint64_t chan)
 {
 	struct proc *proc = find_near(client, RSB_CHAN_PROC(chan));
 
@@ -489,11 +488,11 @@ rsb_relay_pipe(struct rsb_client *client, uint64_t chan)
 }
 
 void
-rsb_relay_credit(struct rsb_client *client)
+rsb_relay_credit(struct rsb_guest *client)
 {
 	struct rsb_list *pos;
 
-	rsb_list_for_each (pos, rsb_client_procs(client)) {
+	rsb_list_for_each (pos, rsb_guest_procs(client)) {
 		struct proc *proc = rsb_list_entry(pos, struct proc, of_client);
 
 		if (proc->pipe)

@@ -11,7 +11,7 @@
  * Main thread. Streams are in fuse/pipe.h.
  */
 
-#include "fuse/client.h"
+#include "fuse/guest.h"
 
 #define RSB_RELAY_PROCS_MAX RSB_PROCS_MAX
 #define RSB_RELAY_GRACE_MS 3000u
@@ -24,12 +24,12 @@ struct rsb_pipes *rsb_relay_pipes(struct rsb_relay *relay);
 
 /* A request of client that is to be relayed; answers it, now or later. */
 void rsb_relay_call(
-	struct rsb_relay *relay, struct rsb_client *client, const struct rsb_call_head *head);
+	struct rsb_relay *relay, struct rsb_guest *client, const struct rsb_call_head *head);
 /* The client is gone: its commands are ended. */
-void rsb_relay_drop_client(struct rsb_relay *relay, struct rsb_client *client);
+void rsb_relay_drop_client(struct rsb_relay *relay, struct rsb_guest *client);
 /* The streams that the client calls by chan. NULL: none such. */
-struct rsb_pipe *rsb_relay_pipe(struct rsb_client *client, uint64_t chan);
+struct rsb_pipe *rsb_relay_pipe(struct rsb_guest *client, uint64_t chan);
 /* The client took something of its streams. */
-void rsb_relay_credit(struct rsb_client *client);
+void rsb_relay_credit(struct rsb_guest *client);
 
 #endif

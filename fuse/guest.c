@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "fuse/client.h"
+#include "fuse/guest.h"
 
 #include <errno.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "link/ctl.h"
 #include "proto/version.h"
 
-struct rsb_client {
+struct rsb_guest {
 	struct rsb_control *control;
 	uint64_t serial;
 	struct rsb_ctl *ctl;
@@ -23,49 +23,49 @@ struct rsb_client {
 /* ---- out ---- */
 
 void
-rsb_client_send(struct rsb_client *client, struct rsb_bytes msg)
+rsb_guest_send(struct rsb_guest *client, struct rsb_bytes msg)
 {
 	if (rsb_ctl_send(client->ctl, msg) < 0)
-		rsb_client_kick(client);
+		rsb_guest_kick(client);
 }
 
 void
-rsb_client_reply(struct rsb_client *client, uint32_t op, uint64_t call, int error, const void *rep)
+rsb_guest_reply(struct rsb_guest *client, uint32_t op, uint64_t call, int error, const void *rep)
 {
 	RSB_CLEANUP(rsb_buf_done) struct rsb_buf buf = { .max = RSB_MESSAGE_MAX };
 
 	if (rsb_codec_reply(op, call, error, rep, RSB_PROTO_VERSION, &buf) < 0)
-		rsb_client_kick(client);
+		rsb_guest_kick(client);
 	else
-		rsb_client_send(client, rsb_buf_view(&buf));
+		rsb_guest_send(client, rsb_buf_view(&buf));
 }
 
 void
-rsb_client_pump(struct rsb_client *client)
+rsb_guest_pump(struct rsb_guest *client)
 {
 	struct rsb_frame frame;
 
-	while (!client->kicked && rsb_ctl_queued(client->ctl) < RSB_CLIENT_QUEUE_MAX) {
+	while (!client->kicked && rsb_ctl_queued(client->ctl) < RSB_GUEST_QUEUE_MAX) {
 		int r;
 
 		r = rsb_chans_output(client->chans, false, SIZE_MAX, &frame);
 		if (r == 0)
 			return;
 		if (r < 0 || rsb_ctl_send_frame(client->ctl, &frame) < 0)
-			rsb_client_kick(client);
+			rsb_guest_kick(client);
 	}
 }
 
 static void
 on_kick(struct rsb_task *task)
 {
-	struct rsb_client *client = rsb_container_of(task, struct rsb_client, kick);
+	struct rsb_guest *client = rsb_container_of(task, struct rsb_guest, kick);
 
 	rsb_control_drop(client->control, client);
 }
 
 void
-rsb_client_kick(struct rsb_client *client)
+rsb_guest_kick(struct rsb_guest *client)
 {
 	if (client->kicked)
 		return;
@@ -78,7 +78,7 @@ rsb_client_kick(struct rsb_client *client)
 /* ---- messages ---- */
 
 static void
-answer_hello(struct rsb_client *client, const struct rsb_call_head *head)
+answer_hello(struct rsb_guest *client, const struct rsb_call_head *head)
 {
 	const struct rsb_control_config *config = rsb_control_config(client->control);
 	struct rsb_fs *fs = config->fs;
@@ -91,23 +91,23 @@ answer_hello(struct rsb_client *client, const struct rsb_call_head *head)
 	};
 
 	if (rsb_codec_decode(&rsb_desc_rsb_ctl_hello_req, head->body, &req) < 0) {
-		rsb_client_kick(client);
+		rsb_guest_kick(client);
 		return;
 	}
 	/* Both programs are of one package: another table means a daemon from before an update. */
 	if (req.version != RSB_PROTO_VERSION || req.table_hash != rsb_op_table_hash()) {
-		rsb_client_reply(client, head->op, head->id, -EPROTONOSUPPORT, NULL);
+		rsb_guest_reply(client, head->op, head->id, -EPROTONOSUPPORT, NULL);
 		return;
 	}
 	client->hello = true;
 	rsb_mutex_lock(&fs->lock);
 	rep.workspace = rsb_bytes_str(fs->workspace ? fs->workspace : "");
 	rsb_mutex_unlock(&fs->lock);
-	rsb_client_reply(client, head->op, head->id, 0, &rep);
+	rsb_guest_reply(client, head->op, head->id, 0, &rep);
 }
 
 static void
-answer_status(struct rsb_client *client, const struct rsb_call_head *head)
+answer_status(struct rsb_guest *client, const struct rsb_call_head *head)
 {
 	const struct rsb_control_config *config = rsb_control_config(client->control);
 	RSB_CLEANUP(rsb_buf_done) struct rsb_buf json = { .max = 65536 };
@@ -116,16 +116,16 @@ answer_status(struct rsb_client *client, const struct rsb_call_head *head)
 
 	r = config->status(config->arg, &json);
 	rep.json = rsb_buf_view(&json);
-	rsb_client_reply(client, head->op, head->id, r, &rep);
+	rsb_guest_reply(client, head->op, head->id, r, &rep);
 }
 
 static void
-answer_stop(struct rsb_client *client, const struct rsb_call_head *head)
+answer_stop(struct rsb_guest *client, const struct rsb_call_head *head)
 {
 	struct rsb_ctl_stop_req req;
 
 	if (rsb_codec_decode(&rsb_desc_rsb_ctl_stop_req, head->body, &req) < 0)
-		rsb_client_kick(client);
+		rsb_guest_kick(client);
 	else
 		rsb_control_ask_stop(client->control, client, head->id, &req);
 }
@@ -133,13 +133,13 @@ answer_stop(struct rsb_client *client, const struct rsb_call_head *head)
 static void
 on_message(void *arg, const struct rsb_call_head *head)
 {
-	struct rsb_client *client = arg;
+	struct rsb_guest *client = arg;
 
 	if (client->kicked)
 		return;
 	/* Replies are not expected here: we ask nothing. */
 	if (head->op == 0 || (!client->hello && head->op != RSB_OP_ctl_hello)) {
-		rsb_client_kick(client);
+		rsb_guest_kick(client);
 		return;
 	}
 	switch (head->op) {
@@ -161,7 +161,7 @@ on_message(void *arg, const struct rsb_call_head *head)
 		rsb_relay_call(rsb_control_relay(client->control), client, head);
 		break;
 	default:
-		rsb_client_reply(client, head->op, head->id, -EOPNOTSUPP, NULL);
+		rsb_guest_reply(client, head->op, head->id, -EOPNOTSUPP, NULL);
 		break;
 	}
 }
@@ -169,25 +169,25 @@ on_message(void *arg, const struct rsb_call_head *head)
 static void
 on_frame(void *arg, const struct rsb_frame *frame)
 {
-	struct rsb_client *client = arg;
+	struct rsb_guest *client = arg;
 
 	if (client->kicked)
 		return;
 	if (!client->hello || rsb_chans_input(client->chans, frame) < 0) {
-		rsb_client_kick(client);
+		rsb_guest_kick(client);
 		return;
 	}
 	rsb_relay_credit(client);
-	rsb_client_pump(client);
+	rsb_guest_pump(client);
 }
 
 static void
 on_closed(void *arg, int r)
 {
-	struct rsb_client *client = arg;
+	struct rsb_guest *client = arg;
 
 	(void)r;
-	rsb_client_kick(client);
+	rsb_guest_kick(client);
 }
 
 /* ---- streams ---- */
@@ -221,7 +221,7 @@ on_reset(void *arg, uint64_t chan, int r)
 /* ---- life ---- */
 
 int
-rsb_client_new(struct rsb_control *control, uint64_t serial, int fd, struct rsb_client **ret_client)
+rsb_guest_new(struct rsb_control *control, uint64_t serial, int fd, struct rsb_guest **ret_client)
 {
 	static const struct rsb_ctl_ops ctl_ops = {
 		.message = on_message,
@@ -233,7 +233,7 @@ rsb_client_new(struct rsb_control *control, uint64_t serial, int fd, struct rsb_
 		.writable = on_writable,
 		.reset = on_reset,
 	};
-	struct rsb_client *client = rsb_new(struct rsb_client);
+	struct rsb_guest *client = rsb_new(struct rsb_guest);
 	int r;
 
 	if (!client) {
@@ -257,7 +257,7 @@ rsb_client_new(struct rsb_control *control, uint64_t serial, int fd, struct rsb_
 }
 
 void
-rsb_client_free(struct rsb_client *client)
+rsb_guest_free(struct rsb_guest *client)
 {
 	rsb_relay_drop_client(rsb_control_relay(client->control), client);
 	rsb_ctl_free(client->ctl);
@@ -266,25 +266,25 @@ rsb_client_free(struct rsb_client *client)
 }
 
 uint64_t
-rsb_client_serial(const struct rsb_client *client)
+rsb_guest_serial(const struct rsb_guest *client)
 {
 	return client->serial;
 }
 
 struct rsb_control *
-rsb_client_control(const struct rsb_client *client)
+rsb_guest_control(const struct rsb_guest *client)
 {
 	return client->control;
 }
 
 struct rsb_chans *
-rsb_client_chans(struct rsb_client *client)
+rsb_guest_chans(struct rsb_guest *client)
 {
 	return client->chans;
 }
 
 struct rsb_list *
-rsb_client_procs(struct rsb_client *client)
+rsb_guest_procs(struct rsb_guest *client)
 {
 	return &client->procs;
 }
