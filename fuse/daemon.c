@@ -446,7 +446,6 @@ stop(struct daemon *d)
 		(void)unlink(socket);
 	}
 	rsb_fuse_session_free(d->session);
-	rsb_uplink_mounted(d->uplink, NULL);
 	rsb_uplink_stop(d->uplink);
 	rsb_link_free(d->link);
 	rsb_notify_free(d->notify);

@@ -40,20 +40,30 @@ rsb_guest_reply(struct rsb_guest *client, uint32_t op, uint64_t call, int error,
 		rsb_guest_send(client, rsb_buf_view(&buf));
 }
 
+/* 1: a frame went out, 0: there is none or no room for it. */
+static int
+pump_one(struct rsb_guest *client, enum rsb_chans_urge urge)
+{
+	struct rsb_frame frame;
+	int r;
+
+	if (client->kicked || rsb_ctl_queued(client->ctl) >= RSB_GUEST_QUEUE_MAX)
+		return 0;
+	r = rsb_chans_output(client->chans, urge, SIZE_MAX, &frame);
+	if (r > 0 && rsb_ctl_send_frame(client->ctl, &frame) < 0)
+		r = -EPIPE;
+	if (r < 0)
+		rsb_guest_kick(client);
+	return r > 0;
+}
+
 void
 rsb_guest_pump(struct rsb_guest *client)
 {
-	struct rsb_frame frame;
-
-	while (!client->kicked && rsb_ctl_queued(client->ctl) < RSB_GUEST_QUEUE_MAX) {
-		int r;
-
-		r = rsb_chans_output(client->chans, false, SIZE_MAX, &frame);
-		if (r == 0)
-			return;
-		if (r < 0 || rsb_ctl_send_frame(client->ctl, &frame) < 0)
-			rsb_guest_kick(client);
-	}
+	while (pump_one(client, RSB_CHANS_STREAM))
+		continue;
+	while (pump_one(client, RSB_CHANS_CREDIT))
+		continue;
 }
 
 static void

@@ -97,6 +97,31 @@ take_flag(struct rsb_options *o, const char *word)
 	return 0;
 }
 
+/* A key of rsb.conf(5), which may have commas in its value: the whole text of one -o. */
+static bool
+is_override(const char *text)
+{
+	size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789");
+	size_t m = n && text[n] == '.' ? strspn(text + n + 1, "abcdefghijklmnopqrstuvwxyz_") : 0;
+
+	return m && (text[n + 1 + m] == '=' || strncmp(text + n + 1 + m, "+=", 2) == 0);
+}
+
+static int
+take_override(struct rsb_options *o, const char *text)
+{
+	char **overrides = reallocarray(o->overrides, o->n_override + 2, sizeof(*overrides));
+
+	if (!overrides)
+		return -ENOMEM;
+	o->overrides = overrides;
+	overrides[o->n_override] = strdup(text);
+	if (!overrides[o->n_override])
+		return -ENOMEM;
+	overrides[++o->n_override] = NULL;
+	return 0;
+}
+
 static int
 take_words(struct rsb_options *o, const char *text, struct rsb_diag *diag)
 {
@@ -128,7 +153,7 @@ take_option(struct rsb_options *o, int c, struct rsb_diag *diag)
 			o->foreground = true;
 		return 0;
 	case 'o':
-		return take_words(o, optarg, diag);
+		return is_override(optarg) ? take_override(o, optarg) : take_words(o, optarg, diag);
 	case 'u':
 		o->unmount = true;
 		return 0;
@@ -208,6 +233,9 @@ rsb_options_parse(
 void
 rsb_options_done(struct rsb_options *options)
 {
+	for (size_t i = 0; i < options->n_override; i++)
+		free(options->overrides[i]);
+	free(options->overrides);
 	free(options->name);
 	free(options->directory);
 	free(options->mountpoint);

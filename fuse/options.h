@@ -27,6 +27,8 @@ struct rsb_options {
 	char *key_file;   /* -o key=: for url */
 	char *socket;     /* -o socket=: where the control socket is, over the state's */
 	char *idmap;      /* "user", "none"; NULL: the configuration's */
+	char **overrides; /* -o section.key=value, for rsb.conf(5); NULL-terminated */
+	size_t n_override;
 	bool sync;
 	bool async; /* -o async: over the configuration's mount.sync */
 	bool allow_other;

@@ -147,8 +147,6 @@ rsb_relay_pipes(struct rsb_relay *relay)
 	return relay->pipes;
 }
 
-/* ---- orders ---- */
-
 static void on_back(struct rsb_task *task);
 
 static struct order *

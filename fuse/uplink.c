@@ -146,15 +146,18 @@ open_state(struct rsb_uplink *uplink, struct rsb_diag *diag)
 static int
 open_kept(struct rsb_uplink *uplink, struct rsb_diag *diag)
 {
-	const struct rsb_config_source source = {
+	struct rsb_config_source source = {
+		.overrides = (const char *const *)uplink->options->overrides,
 		.env = uplink->env,
 		.sandbox = uplink->options->name,
 	};
 	int r;
 
-	r = rsb_config_load(&source, &uplink->config, diag);
+	r = open_state(uplink, diag);
+	if (r >= 0 && uplink->state.local_dir[0])
+		source.project_dir = uplink->state.local_dir;
 	if (r >= 0)
-		r = open_state(uplink, diag);
+		r = rsb_config_load(&source, &uplink->config, diag);
 	if (r >= 0)
 		r = rsb_state_key(uplink->dir, &uplink->key);
 	if (r >= 0)
@@ -326,8 +329,8 @@ rsb_uplink_mounted(struct rsb_uplink *uplink, const char *mountpoint)
 
 		r = rsb_state_load(uplink->dir, &state, NULL);
 		if (r >= 0) {
-			(void)snprintf(state.mountpoint, sizeof(state.mountpoint), "%s",
-				mountpoint ? mountpoint : "");
+			(void)snprintf(
+				state.mountpoint, sizeof(state.mountpoint), "%s", mountpoint);
 			r = rsb_state_save(uplink->dir, &state);
 		}
 		rsb_state_unlock(uplink->dir, RSB_STATE_LOCK);

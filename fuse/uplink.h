@@ -52,7 +52,7 @@ rsb_nodiscard int rsb_uplink_wait(struct rsb_uplink *uplink, struct rsb_diag *di
 void rsb_uplink_tick(struct rsb_uplink *uplink);
 /* For status. */
 const char *rsb_uplink_state(struct rsb_uplink *uplink);
-/* The state says where it is mounted; NULL: nowhere any more. */
+/* The state says where it is mounted, also afterwards: the next mount goes there. */
 void rsb_uplink_mounted(struct rsb_uplink *uplink, const char *mountpoint);
 
 #endif
