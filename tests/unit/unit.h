@@ -30,7 +30,7 @@ unit_run(const char *name, const TTest *const *tests, size_t n_test)
 	int n_failed;
 	size_t i;
 
-	tcase_set_timeout(tcase, 20);
+	tcase_set_timeout(tcase, 60);
 	for (i = 0; i < n_test; i++)
 		tcase_add_test(tcase, tests[i]);
 	suite_add_tcase(suite, tcase);
