@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "keeper/state.h"
-
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
 
+#include "keeper/state.h"
 #include "util/cleanup.h"
 
 #define RSB_LOG_MODULE "state"

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "keeper/sync.h"
 
-#include <archive.h>
-#include <archive_entry.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <archive.h>
+#include <archive_entry.h>
 
 #include "keeper/gitconfig.h"
 #include "keeper/ignore.h"
@@ -198,7 +199,9 @@ write_contents(struct pack *pack)
 	return 0;
 }
 
-/* A repository's config without its credentials. 1: written; 0: not needed, send the file itself. */
+/*
+ * A repository's config without its credentials. 1: written; 0: not needed, send the file itself.
+ */
 static int
 write_gitconfig(struct pack *pack, struct archive_entry *entry, const char *path)
 {

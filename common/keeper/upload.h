@@ -3,8 +3,9 @@
 #define RSB_UPLOAD_H
 
 /*
- * An archive on its way into a workspace: a link of its own, one tar_in call, one stream. Every function waits, and fails with
- * -ETIMEDOUT when nothing moved for the timeout of far. Not thread-safe.
+ * An archive on its way into a workspace: a link of its own, one tar_in call, one stream. Every
+ * function waits, and fails with -ETIMEDOUT when nothing moved for the timeout of far. Not
+ * thread-safe.
  */
 
 #include "keeper/sync.h"

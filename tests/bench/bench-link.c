@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The link's own code (WebSocket, frames, numbered stream) beside raw TCP, in one run on loopback: 1 MiB messages one way, and
- * 128-byte messages to and fro. Prints both and their ratios. Two threads, one for each end, blocking only in poll(2).
+ * The link's own code (WebSocket, frames, numbered stream) beside raw TCP, in one run on loopback:
+ * 1 MiB messages one way, and 128-byte messages to and fro. Prints both and their ratios. Two
+ * threads, one for each end, blocking only in poll(2).
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -23,7 +24,9 @@
 #define SMALL_SIZE ((size_t)128)
 #define BUFFER ((size_t)256 << 10)
 
-/* n messages of size bytes; echo: each is answered by one of the same size before the next is sent. */
+/*
+ * n messages of size bytes; echo: each is answered by one of the same size before the next is sent.
+ */
 struct job {
 	size_t n;
 	size_t size;

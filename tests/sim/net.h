@@ -3,8 +3,8 @@
 #define RSB_SIM_NET_H
 
 /*
- * The connection of the moment: a queue of frames each way. Once it is cut nothing new gets in; what
- * is on its way may still arrive, until the host begins another one.
+ * The connection of the moment: a queue of frames each way. Once it is cut nothing new gets in;
+ * what is on its way may still arrive, until the host begins another one.
  */
 
 #include <stdbool.h>

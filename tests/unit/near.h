@@ -3,9 +3,9 @@
 #define RSB_NEAR_H
 
 /*
- * Both ends of a session in one process and one thread: the sidecar's real session with gate, workers and
- * processes, and the host's end of the protocol, joined by memory. A test makes calls, moves bytes and cuts the
- * connection wherever it likes.
+ * Both ends of a session in one process and one thread: the sidecar's real session with gate,
+ * workers and processes, and the host's end of the protocol, joined by memory. A test makes calls,
+ * moves bytes and cuts the connection wherever it likes.
  */
 
 #include <check.h>
@@ -55,7 +55,10 @@ struct near {
 	uint64_t n_double; /* replies that came again */
 };
 
-/* cgroups: whether commands get cgroups where there are any. A fresh workspace, a session, a connection. */
+/*
+ * cgroups: whether commands get cgroups where there are any. A fresh workspace, a session, a
+ * connection.
+ */
 struct near *near_new(bool cgroups);
 /* Ends the session and waits until it is gone. */
 void near_free(struct near *near);

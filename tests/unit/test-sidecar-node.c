@@ -254,7 +254,9 @@ START_TEST(never_makes_a_ring_of_hints)
 }
 END_TEST
 
-/* Files low/d/f and so on below m, in a mount namespace of our own so that nothing is left behind. */
+/*
+ * Files low/d/f and so on below m, in a mount namespace of our own so that nothing is left behind.
+ */
 static bool
 with_overlay(struct rig *rig, struct rsb_node *dir)
 {

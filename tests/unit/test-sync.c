@@ -13,7 +13,10 @@
 #include "util/spawn.h"
 #include "util/str.h"
 
-/* The tree that is packed, and the one that GNU tar makes of the stream: an extractor that is not ours. */
+/*
+ * The tree that is packed, and the one that GNU tar makes of the stream: an extractor that is not
+ * ours.
+ */
 struct trees {
 	char from[64];
 	char to[64];
