@@ -3,8 +3,8 @@
 #define RSB_OPTIONS_H
 
 /*
- * The command line: rsb-mount [-f] [-o OPTIONS] NAME DIRECTORY, rsb-mount -u DIRECTORY, and as mount(8)'s helper
- * mount.fuse.rsb NAME DIRECTORY [-sfnv] [-o OPTIONS].
+ * The command line: rsb-mount [-f] [-o OPTIONS] NAME DIRECTORY, rsb-mount -u DIRECTORY, and as
+ * mount(8)'s helper mount.fuse.rsb NAME DIRECTORY [-sfnv] [-o OPTIONS].
  */
 
 #include <stdbool.h>

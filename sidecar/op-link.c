@@ -51,8 +51,8 @@ is_dir(const struct held *held)
 }
 
 /*
- * Its id and attributes after the operation. A link or rename in an overlay may have copied it, which
- * gives it another birth time: that is noted before it is looked for again.
+ * Its id and attributes after the operation. A link or rename in an overlay may have copied it,
+ * which gives it another birth time: that is noted before it is looked for again.
  */
 static int
 look_again(struct held *held, struct rsb_nodes *nodes, uint64_t *ret_id, struct rsb_attr *ret_attr)

@@ -8,10 +8,10 @@
  * and crashes it.
  */
 
-#include "util/diag.h"
-
 #include <stddef.h>
 #include <sys/types.h>
+
+#include "util/diag.h"
 
 #define RSB_PASSWD_GROUPS_MAX 1024
 

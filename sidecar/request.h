@@ -12,12 +12,12 @@
  * executed. A handler replies exactly once, at once or (WAITS) later, from any thread.
  */
 
+#include <stdbool.h>
+
 #include "proto/codec.h"
 #include "proto/stream.h"
 #include "util/list.h"
 #include "util/loop.h"
-
-#include <stdbool.h>
 
 struct rsb_sess;
 

@@ -12,14 +12,14 @@
  * answered the session frees itself.
  */
 
+#include <sys/resource.h>
+#include <sys/types.h>
+
 #include "proto/session.h"
 #include "util/list.h"
 #include "util/loop.h"
 #include "util/map.h"
 #include "util/thread.h"
-
-#include <sys/resource.h>
-#include <sys/types.h>
 
 struct rsb_nodes;
 struct rsb_fhs;

@@ -8,9 +8,9 @@
  * by the number of requests that the gate lets live.
  */
 
-#include "util/macro.h"
-
 #include <stddef.h>
+
+#include "util/macro.h"
 
 struct rsb_request;
 struct rsb_workers;

@@ -11,9 +11,9 @@
 #include "tests/unit/unit.h"
 
 /*
- * Every op with numbers that are mostly right: else new, of the wrong kind, used twice or after their
- * end, while the tree changes under them. Whatever comes, each request gets one reply, and the
- * session can be ended. RSB_SEED=N plays one run again.
+ * Every op with numbers that are mostly right: else new, of the wrong kind, used twice or after
+ * their end, while the tree changes under them. Whatever comes, each request gets one reply, and
+ * the session can be ended. RSB_SEED=N plays one run again.
  */
 
 #define N_STEP 4000
