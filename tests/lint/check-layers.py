@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Includes go downward only, each foreign header has one home, and nothing lies about."""
+"""Includes go downward only and in order, foreign headers have a home, nothing lies about."""
 
 import fnmatch
 import pathlib
@@ -91,6 +91,10 @@ def ours(tree, name, header):
     return None
 
 
+def is_system(header):
+    return header.startswith(SYSTEM_DIRS) or header.removesuffix(".h") in SYSTEM
+
+
 def foreign(name, header, seen):
     if ".." in header.split("/"):
         return "an include does not climb"
@@ -108,9 +112,15 @@ def foreign(name, header, seen):
             return "its home is " + " or ".join(homes)
         first = seen.setdefault((pattern, home), name)
         return None if first == name else f"its home is {first} already"
-    if header.startswith(SYSTEM_DIRS) or header.removesuffix(".h") in SYSTEM:
-        return None
-    return "a foreign header without a home"
+    return None if is_system(header) else "a foreign header without a home"
+
+
+def rank(name, header, system):
+    """The place of an include: own header, <system>, <third party>, ours."""
+    if system is not None:
+        return 1 if is_system(system) else 2
+    own = "/" + name.removesuffix(".c") + ".h"
+    return 0 if own.endswith("/" + header) else 3
 
 
 def check(tree):
@@ -123,7 +133,13 @@ def check(tree):
         if prefix_of(name, LAYERS) is None:
             yield f"{name}: C outside of every layer"
             continue
+        last = 0
         for match in INCLUDE.finditer(tree.text(name) or ""):
+            this = rank(name, *match.groups())
+            if this < last:
+                yield (f"{name}: {match.group(0).strip()}: comes too late "
+                       "(own header, <system>, <third party>, ours)")
+            last = max(last, this)
             if match.group(1) is not None:
                 why = ours(tree, name, match.group(1))
             else:

@@ -9,6 +9,7 @@ import tree as lint
 
 FILE_LINES = 500
 FUNCTION_LINES = 60
+COLUMNS = 100
 SPDX = "/* SPDX-License-Identifier: MIT */"
 
 # In pieces, as this file obeys them too.
@@ -70,6 +71,13 @@ def check_statics(name, text):
         yield f"{name}:{line}: something static that changes"
 
 
+def check_width(name, lines, bare):
+    """Of code, clang-format decides; it leaves comments alone."""
+    for i, (line, code) in enumerate(zip(lines, bare), 1):
+        if len(line.expandtabs(8)) > COLUMNS >= len(code.rstrip().expandtabs(8)):
+            yield f"{name}:{i}: a comment wider than {COLUMNS} columns"
+
+
 def check_guard(name, text, seen):
     stem = re.sub(r"\W", "_", pathlib.PurePath(name).stem).upper()
     match = re.match(r"/\*.*?\*/\n#ifndef (\w+)\n#define (\w+)\n", text)
@@ -94,6 +102,7 @@ def check_c(name, text, lines, guards):
     code = lint.code_only(text)
     yield from check_code(name, code)
     yield from check_statics(name, code)
+    yield from check_width(name, lines, lint.code_only(text, strings=True).split("\n"))
     if name.endswith(".h"):
         yield from check_guard(name, text, guards)
 

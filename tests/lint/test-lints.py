@@ -49,6 +49,12 @@ BAD = [
      "its home is sidecar/local/y.c already"),
     ("layers", "homeless", "fuse/y.c", including("<glib.h>"), "without a home"),
     ("layers", "indented", "fuse/y.c", SPDX + "# include <glib.h>\n", "without a home"),
+    ("layers", "own header last", "common/util/x.c",
+     including("<errno.h>") + '#include "util/x.h"\n', '#include "util/x.h": comes too late'),
+    ("layers", "system after ours", "fuse/y.c", including('"util/x.h"') + "#include <errno.h>\n",
+     "#include <errno.h>: comes too late"),
+    ("layers", "system after foreign", "fuse/y.c",
+     including("<fuse_lowlevel.h>") + "#include <errno.h>\n", "#include <errno.h>: comes too late"),
     ("layers", "top directory", "tools/y.sh", "\n", "tools: does not belong"),
     ("layers", "top file", "STYLE.md", "x\n", "STYLE.md: does not belong"),
     ("layers", "C elsewhere", "packaging/y.c", SPDX, "outside of every layer"),
@@ -60,6 +66,8 @@ BAD = [
     ("style", "global 2", "fuse/y.c", SPDX + "static struct {\n\tint x;\n} y;\n",
      ":2: something static"),
     ("style", "static in a function", "fuse/y.c", body("\tstatic int n = 1;\n"), ":5: something"),
+    ("style", "wide comment", "fuse/y.c", SPDX + "\tint x; /* " + "y" * 81 + " */\n",
+     ":2: a comment wider"),
     ("style", "other comment", "fuse/y.c", SPDX + "int x; // y\n", ":2: comments are"),
     ("style", "mark", "fuse/y.c", SPDX + f"/* {MARK}: y */\n", f":2: {MARK}"),
     ("style", "mark elsewhere", "README.md", f"x {MARK} y\n", f"README.md:1: {MARK}"),
@@ -87,7 +95,7 @@ BAD = [
 # What looks bad and is not.
 GOOD = {
     "common/util/x.h": HEADER,
-    "common/util/x.c": SOURCE,
+    "common/util/x.c": SOURCE.replace('x.h"\n', 'x.h"\n\n#include <errno.h>\n'),
     "common/util/json.h": HEADER.replace("_X_", "_JSON_"),
     "common/util/json.c": including("<jansson.h>"),
     "fuse/ok.c": SPDX + "#include <errno.h>\n#include <sys/stat.h>\n\n"

@@ -58,9 +58,9 @@ def blank(match):
 CODE = re.compile(r"""/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.S)
 
 
-def code_only(text):
-    """C without the inside of comments, strings and characters; lines stay where they are."""
-    return CODE.sub(blank, text)
+def code_only(text, strings=False):
+    """C without comments and, unless they stay, strings and characters; lines keep their places."""
+    return CODE.sub(lambda m: m.group(0) if strings and m.group(0)[0] != "/" else blank(m), text)
 
 
 def main(doc, check):
