@@ -211,7 +211,7 @@ main(int argc, char **argv)
 		.sin_addr = { .s_addr = htonl(INADDR_LOOPBACK) } };
 	struct rsb_path_options options = { 0 };
 	struct proxy proxy = { .control_fd = -1 };
-	uint16_t control_port;
+	uint16_t control_port = 0;
 	uint64_t ports[2];
 	int r;
 
