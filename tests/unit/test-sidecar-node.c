@@ -272,7 +272,9 @@ with_overlay(struct rig *rig, struct rsb_node *dir)
 	rig_put(rig, "low/d/f", "text");
 	rig_put(rig, "low/d/g", "text");
 	ck_assert_int_eq(fchdir(rig->dir_fd), 0);
-	if (mount("overlay", "m", "overlay", 0, options) < 0) {
+	/* Those of an unprivileged user do not even keep the numbers of inodes. */
+	if (rsb_nodes_root(rig->sess.nodes)->mount_fd < 0 ||
+		mount("overlay", "m", "overlay", 0, options) < 0) {
 		ck_assert_int_eq(chdir("/"), 0);
 		rig_done(rig);
 		return false;
