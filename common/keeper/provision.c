@@ -71,6 +71,7 @@ rsb_keeper_backend(const struct rsb_config *config, char *const *env, const char
 {
 	RSB_CLEANUP(rsb_secret_done) struct rsb_secret key = { 0 };
 	unsigned int backend = config->backend;
+	struct rsb_diag why = { 0 };
 	int r;
 
 	if (kind && strcmp(kind, "local") == 0)
@@ -81,10 +82,12 @@ rsb_keeper_backend(const struct rsb_config *config, char *const *env, const char
 		return rsb_diag_set(diag, -EINVAL, "there is no backend '%s'", kind);
 	if (backend == RSB_CONFIG_LOCAL)
 		return open_local(config, env, ret_backend, diag);
-	r = rsb_config_api_key(config, env, &key, diag);
+	r = rsb_config_api_key(config, env, &key, &why);
 	if (r == -ENOKEY && backend == RSB_CONFIG_AUTO)
 		return open_local(config, env, ret_backend, diag);
-	return r < 0 ? r : open_e2b(config, &key, ret_backend, diag);
+	if (r < 0)
+		return rsb_diag_set(diag, r, "%s", rsb_diag_text(&why, r));
+	return open_e2b(config, &key, ret_backend, diag);
 }
 
 /* ---- create ---- */
