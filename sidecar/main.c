@@ -373,6 +373,9 @@ main(int argc, char **argv)
 	r = hold_stdio();
 	if (r == 0)
 		r = read_key(o.key_fd, &key);
+	/* the key's descriptor, closed now, is 0 when it came over the standard input */
+	if (r == 0)
+		r = hold_stdio();
 	if (r < 0)
 		return fatal("there is no key of 32 bytes on --key-fd", r == -EINVAL ? 0 : r);
 	rsb_log_init("rsb-sidecar", o.verbose ? RSB_LOG_DBG : RSB_LOG_WARN, 2);

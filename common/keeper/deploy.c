@@ -12,7 +12,7 @@
 #include "util/hash.h"
 #include "util/str.h"
 
-#define START_NS (60 * RSB_NSEC_PER_SEC)
+#define START_NS (30 * RSB_NSEC_PER_SEC)
 #define OUTPUT_MAX 4096
 #define DEFAULT_USER "user"
 #define NOT_THERE 127
