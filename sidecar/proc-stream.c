@@ -181,9 +181,11 @@ read_once(struct rsb_outflow *out, uint8_t *data)
 	if (room == 0) {
 		/*
 		 * A source without events would still report the end of the writers, again and
-		 * again.
+		 * again. Room is told of only after a write that came short.
 		 */
 		rsb_source_del(rsb_steal(&out->source));
+		(void)rsb_chan_write(
+			chans, out->chan, (struct rsb_bytes){ .data = data, .size = 1 });
 		return 0;
 	}
 	n = read(out->fd, data, rsb_min(room, (size_t)READ_SIZE));
