@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef RSB_BOXGROUP_H
+#define RSB_BOXGROUP_H
+
+/*
+ * A control group (v2) of the sandbox's own, below the caller's. There is none where v2 is not
+ * mounted or not writable; everything works without it.
+ */
+
+#include "util/macro.h"
+
+#include <limits.h>
+#include <sys/types.h>
+
+struct rsb_boxgroup {
+	char path[PATH_MAX]; /* empty: none */
+};
+
+void rsb_boxgroup_init(struct rsb_boxgroup *cgroup, const char *id);
+void rsb_boxgroup_enter(const struct rsb_boxgroup *cgroup, pid_t pid);
+/* Kills what is left in it and removes it. */
+void rsb_boxgroup_done(struct rsb_boxgroup *cgroup);
+
+#endif
