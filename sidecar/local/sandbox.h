@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef RSB_SANDBOX_H
+#define RSB_SANDBOX_H
+
+/*
+ * One running sandbox: its monitor process (sidecar/envd/monitor.h), its life time, and sockets to
+ * its ports. A thread of its own waits for its end, whatever brings it, and waits for the monitor,
+ * after which no process, mount or control group of it is left.
+ */
+
+#include "util/diag.h"
+#include "util/json.h"
+
+#include <sys/types.h>
+
+#define RSB_SANDBOX_START_NS (30 * RSB_NSEC_PER_SEC)
+#define RSB_SANDBOX_CONNECT_NS (5 * RSB_NSEC_PER_SEC)
+
+struct rsb_sandbox;
+
+struct rsb_sandbox_spec {
+	const char *envd;      /* path of rsb-envd */
+	const char *state_dir; /* for the disk image */
+	uint64_t disk_size;
+	uint32_t uid_base;
+	uint64_t timeout_ns;
+	bool secure;               /* with a token */
+	struct rsb_json *env;      /* borrowed, may be NULL */
+	struct rsb_json *metadata; /* borrowed, may be NULL */
+	/* Once each on the sandbox's thread: before it is taken down, and when nothing is left. */
+	void (*leaving)(void *arg, struct rsb_sandbox *sandbox);
+	void (*gone)(void *arg);
+	void *arg;
+};
+
+/*
+ * Waits until envd answers. -E2BIG, -ENOENT (no rsb-envd), -EIO: with a sentence; the callbacks are
+ * not called then.
+ */
+rsb_nodiscard int rsb_sandbox_new(const struct rsb_sandbox_spec *spec,
+	struct rsb_sandbox **ret_sandbox, struct rsb_diag *diag);
+struct rsb_sandbox *rsb_sandbox_ref(struct rsb_sandbox *sandbox);
+/* NULL is fine. A running sandbox goes on without references. */
+void rsb_sandbox_unref(struct rsb_sandbox *sandbox);
+
+const char *rsb_sandbox_id(const struct rsb_sandbox *sandbox);
+/* NULL when it is not secured. Into answers to the key's holder only. */
+const char *rsb_sandbox_token(const struct rsb_sandbox *sandbox);
+/* Borrowed; NULL without any. */
+struct rsb_json *rsb_sandbox_metadata(const struct rsb_sandbox *sandbox);
+uint64_t rsb_sandbox_started_ns(const struct rsb_sandbox *sandbox); /* wall time */
+uint64_t rsb_sandbox_end_ns(struct rsb_sandbox *sandbox);           /* wall time */
+
+/* The end is timeout_ns from now; with only_longer, unless it is later already. */
+void rsb_sandbox_set_timeout(struct rsb_sandbox *sandbox, uint64_t timeout_ns, bool only_longer);
+
+/* A non-blocking TCP socket to the port inside. -ECONNREFUSED nothing listens, -ENOTCONN it is gone. */
+rsb_nodiscard int rsb_sandbox_connect(struct rsb_sandbox *sandbox, unsigned int port, int *ret_fd);
+
+/* False once its end has begun. */
+bool rsb_sandbox_alive(struct rsb_sandbox *sandbox);
+/* Waits until nothing of it is left. */
+void rsb_sandbox_kill(struct rsb_sandbox *sandbox);
+
+RSB_DEFINE_CLEANUP(struct rsb_sandbox *, rsb_sandbox_unref)
+
+#endif
