@@ -11,8 +11,9 @@
  * at most.
  */
 
-#include <check.h>
 #include <sys/types.h>
+
+#include <check.h>
 
 #include "link/link.h"
 #include "tests/e2e/relay.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef RSB_RELAY_H
-#define RSB_RELAY_H
+#ifndef RSB_E2E_RELAY_H
+#define RSB_E2E_RELAY_H
 
 /*
  * A thread between the link and the port of a sidecar that passes bytes on, one connection at a
