@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "fuse/handle.h"
+#include "fuse/names.h"
+#include "tests/unit/unit.h"
+
+struct world {
+	struct rsb_shared *shared;
+	struct rsb_inodes *inodes;
+	uint64_t forgot_id;
+	uint64_t forgot_n;
+};
+
+static void
+on_forget(void *arg, uint64_t id, uint64_t n)
+{
+	struct world *w = arg;
+
+	w->forgot_id = id;
+	w->forgot_n = n;
+}
+
+static void
+world_new(struct world *w)
+{
+	*w = (struct world){ .forgot_id = 0 };
+	ck_assert_int_eq(rsb_shared_new(&w->shared), 0);
+	ck_assert_int_eq(rsb_inodes_new(w->shared, on_forget, w, &w->inodes), 0);
+}
+
+static void
+world_free(struct world *w)
+{
+	rsb_inodes_free(w->inodes);
+	rsb_shared_free(w->shared);
+}
+
+static struct rsb_attr
+file(uint64_t ino)
+{
+	return (struct rsb_attr){ .ino = ino, .mode = S_IFREG | 0644, .nlink = 1 };
+}
+
+static struct rsb_inode *
+given(struct world *w, uint64_t id, uint64_t ino)
+{
+	const struct rsb_attr attr = file(ino);
+	struct rsb_inode *inode;
+
+	ck_assert_int_eq(rsb_inode_given(w->inodes, id, &attr, &inode), 0);
+	return inode;
+}
+
+START_TEST(one_node_for_one_id)
+{
+	struct world w;
+	struct rsb_inode *a;
+	struct rsb_inode *b;
+
+	world_new(&w);
+	a = given(&w, 5, 100);
+	b = given(&w, 5, 100);
+	ck_assert_ptr_eq(a, b);
+	ck_assert_ptr_eq(rsb_inode_by_nodeid(w.inodes, a->nodeid), a);
+	ck_assert_ptr_eq(rsb_inode_by_id(w.inodes, 5), a);
+	rsb_inode_unref(a);
+	ck_assert_uint_eq(w.forgot_n, 0);
+	rsb_inode_unref(b);
+	ck_assert_uint_eq(w.forgot_id, 5);
+	ck_assert_uint_eq(w.forgot_n, 2);
+	ck_assert_ptr_null(rsb_inode_by_id(w.inodes, 5));
+	world_free(&w);
+}
+END_TEST
+
+START_TEST(a_file_made_again_is_another_node)
+{
+	struct world w;
+	struct rsb_inode *a;
+	struct rsb_inode *b;
+
+	world_new(&w);
+	a = given(&w, 5, 100);
+	rsb_inode_looked_up(a);
+	rsb_inode_unref(a);
+	b = given(&w, 6, 100);
+	ck_assert_uint_ne(a->nodeid, b->nodeid);
+	rsb_inode_unref(b);
+	world_free(&w);
+}
+END_TEST
+
+START_TEST(a_nodeid_never_comes_back)
+{
+	struct world w;
+	struct rsb_inode *a;
+	uint64_t old;
+
+	world_new(&w);
+	a = given(&w, 5, 100);
+	old = a->nodeid;
+	rsb_inode_unref(a);
+	ck_assert_ptr_null(rsb_inode_by_nodeid(w.inodes, old));
+	a = given(&w, 6, 101);
+	ck_assert_uint_eq((uint32_t)a->nodeid, (uint32_t)old);
+	ck_assert_ptr_null(rsb_inode_by_nodeid(w.inodes, old));
+	rsb_inode_unref(a);
+	world_free(&w);
+}
+END_TEST
+
+START_TEST(lives_until_the_kernel_forgets)
+{
+	struct world w;
+	struct rsb_inode *a;
+
+	world_new(&w);
+	a = given(&w, 5, 100);
+	rsb_inode_looked_up(a);
+	rsb_inode_looked_up(a);
+	rsb_inode_unref(a);
+	rsb_inode_forget(a, 1);
+	ck_assert_ptr_eq(rsb_inode_by_id(w.inodes, 5), a);
+	rsb_inode_forget(a, 100);
+	ck_assert_ptr_null(rsb_inode_by_id(w.inodes, 5));
+	world_free(&w);
+}
+END_TEST
+
+START_TEST(does_not_believe_a_hostile_sidecar)
+{
+	struct rsb_attr attr = file(100);
+	struct rsb_inode *inode;
+	struct rsb_inode *a;
+	struct world w;
+
+	world_new(&w);
+	a = given(&w, 5, 100);
+	attr.ino = 101;
+	ck_assert_int_eq(rsb_inode_given(w.inodes, 5, &attr, &inode), -ESTALE);
+	attr = file(100);
+	attr.mode = S_IFDIR | 0755;
+	ck_assert_int_eq(rsb_inode_given(w.inodes, 5, &attr, &inode), -ESTALE);
+	attr = file(100);
+	ck_assert_int_eq(rsb_inode_given(w.inodes, 1, &attr, &inode), -ESTALE);
+	ck_assert_int_eq(rsb_inode_given(w.inodes, 0, &attr, &inode), -ESTALE);
+	attr.mode = 0644;
+	ck_assert_int_eq(rsb_inode_given(w.inodes, 9, &attr, &inode), -EIO);
+	attr = file(100);
+	attr.mtime.nsec = 1000000000;
+	ck_assert_int_eq(rsb_inode_given(w.inodes, 9, &attr, &inode), -EIO);
+	rsb_inode_unref(a);
+	world_free(&w);
+}
+END_TEST
+
+START_TEST(another_sidecar_voids_all_but_the_root)
+{
+	struct world w;
+	struct rsb_inode *a;
+
+	world_new(&w);
+	a = given(&w, 5, 100);
+	rsb_inodes_set_epoch(w.inodes, 2);
+	ck_assert_int_eq(rsb_inode_check(a), -ESTALE);
+	ck_assert_int_eq(rsb_inode_check(rsb_inode_root(w.inodes)), 0);
+	rsb_inode_unref(a);
+	/* The new one never gave it. */
+	ck_assert_uint_eq(w.forgot_n, 0);
+	world_free(&w);
+}
+END_TEST
+
+START_TEST(knows_how_deep_a_link_lies)
+{
+	struct world w;
+	struct rsb_inode *root;
+	struct rsb_inode *d;
+	struct rsb_inode *link;
+
+	world_new(&w);
+	root = rsb_inode_root(w.inodes);
+	d = given(&w, 5, 100);
+	link = given(&w, 6, 101);
+	ck_assert_int_eq(rsb_inode_depth(link), -ENOENT);
+	rsb_inode_hint(d, root, rsb_bytes_str("d"));
+	rsb_inode_hint(link, d, rsb_bytes_str("l"));
+	ck_assert_int_eq(rsb_inode_depth(d), 0);
+	ck_assert_int_eq(rsb_inode_depth(link), 1);
+	/* A peer that makes a circle of directories ends in an error, not in a loop. */
+	rsb_inode_hint(d, link, rsb_bytes_str("d"));
+	ck_assert_int_eq(rsb_inode_depth(link), -ENOENT);
+	rsb_inode_unref(link);
+	rsb_inode_unref(d);
+	world_free(&w);
+}
+END_TEST
+
+START_TEST(names_are_found_absent_or_unknown)
+{
+	struct rsb_inode *got = NULL;
+	struct rsb_names *names;
+	struct rsb_inode *root;
+	struct rsb_inode *a;
+	struct world w;
+
+	world_new(&w);
+	root = rsb_inode_root(w.inodes);
+	ck_assert_int_eq(rsb_names_new(100, &names), 0);
+	a = given(&w, 5, 100);
+	ck_assert_int_eq(rsb_names_get(names, root, rsb_bytes_str("a"), &got), -ENOENT);
+	rsb_names_put(names, root, rsb_bytes_str("a"), a);
+	rsb_names_put(names, root, rsb_bytes_str("b"), NULL);
+	rsb_inode_unref(a);
+	ck_assert_int_eq(rsb_names_get(names, root, rsb_bytes_str("a"), &got), 1);
+	ck_assert_ptr_eq(got, a);
+	ck_assert_int_eq(rsb_names_get(names, root, rsb_bytes_str("b"), &got), 0);
+	rsb_names_drop(names, root, rsb_bytes_str("b"));
+	ck_assert_int_eq(rsb_names_get(names, root, rsb_bytes_str("b"), &got), -ENOENT);
+	rsb_names_clear(names);
+	ck_assert_uint_eq(rsb_names_count(names), 0);
+	ck_assert_uint_eq(w.forgot_id, 5);
+	rsb_names_free(names);
+	world_free(&w);
+}
+END_TEST
+
+START_TEST(the_oldest_name_gives_way)
+{
+	struct rsb_inode *got;
+	struct rsb_names *names;
+	struct rsb_inode *root;
+	struct world w;
+	char name[2] = "a";
+
+	world_new(&w);
+	root = rsb_inode_root(w.inodes);
+	ck_assert_int_eq(rsb_names_new(3, &names), 0);
+	root->listed_gen = 9;
+	for (; name[0] <= 'd'; name[0]++)
+		rsb_names_put(names, root, rsb_bytes_str(name), NULL);
+	ck_assert_uint_eq(rsb_names_count(names), 3);
+	ck_assert_int_eq(rsb_names_get(names, root, rsb_bytes_str("a"), &got), -ENOENT);
+	ck_assert_int_eq(rsb_names_get(names, root, rsb_bytes_str("d"), &got), 0);
+	/* The directory is not known as a whole any more. */
+	ck_assert_uint_eq(root->listed_gen, 0);
+	rsb_names_free(names);
+	world_free(&w);
+}
+END_TEST
+
+static void
+count_name(void *arg, uint64_t parent_nodeid, struct rsb_bytes name)
+{
+	size_t *n = arg;
+
+	ck_assert_uint_eq(parent_nodeid, 1);
+	ck_assert_uint_eq(name.size, 1);
+	(*n)++;
+}
+
+START_TEST(lent_names_are_claimed_back_once)
+{
+	struct rsb_inode *got;
+	struct rsb_names *names;
+	struct rsb_inode *root;
+	struct world w;
+	size_t n = 0;
+
+	world_new(&w);
+	root = rsb_inode_root(w.inodes);
+	ck_assert_int_eq(rsb_names_new(100, &names), 0);
+	ck_assert_int_eq(rsb_names_lend(names, root, rsb_bytes_str("a")), -ENOENT);
+	rsb_names_put(names, root, rsb_bytes_str("a"), NULL);
+	ck_assert_int_eq(rsb_names_lend(names, root, rsb_bytes_str("a")), 0);
+	ck_assert_int_eq(rsb_names_lend(names, root, rsb_bytes_str("a")), 0);
+	/* Dropping it does not take it from the kernel. */
+	rsb_names_clear(names);
+	ck_assert_int_eq(rsb_names_get(names, root, rsb_bytes_str("a"), &got), -ENOENT);
+	ck_assert_uint_eq(rsb_names_count(names), 1);
+	rsb_names_reclaim(names, count_name, &n);
+	ck_assert_uint_eq(n, 1);
+	rsb_names_reclaim(names, count_name, &n);
+	ck_assert_uint_eq(n, 1);
+	ck_assert_uint_eq(rsb_names_count(names), 0);
+	rsb_names_free(names);
+	world_free(&w);
+}
+END_TEST
+
+START_TEST(handles_hold_their_node)
+{
+	struct rsb_handles *handles;
+	struct rsb_handle *h;
+	struct rsb_inode *a;
+	struct world w;
+
+	world_new(&w);
+	ck_assert_int_eq(rsb_handles_new(&handles), 0);
+	a = given(&w, 5, 100);
+	ck_assert_int_eq(rsb_handle_open(handles, a, 7, O_WRONLY | O_APPEND, &h), 0);
+	rsb_inode_unref(a);
+	ck_assert_ptr_eq(rsb_handle_get(handles, 7), h);
+	ck_assert_uint_eq(a->n_open, 1);
+	ck_assert_uint_eq(a->n_writer, 1);
+	ck_assert(h->wbuf.append);
+	h->error = -ENOSPC;
+	ck_assert_int_eq(rsb_handle_take_error(h), -ENOSPC);
+	ck_assert_int_eq(rsb_handle_take_error(h), 0);
+	rsb_handle_unref(handles, h);
+	ck_assert_ptr_null(rsb_handle_get(handles, 7));
+	ck_assert_uint_eq(w.forgot_id, 5);
+	rsb_handles_free(handles);
+	world_free(&w);
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const tests[] = {
+		one_node_for_one_id,
+		a_file_made_again_is_another_node,
+		a_nodeid_never_comes_back,
+		lives_until_the_kernel_forgets,
+		does_not_believe_a_hostile_sidecar,
+		another_sidecar_voids_all_but_the_root,
+		knows_how_deep_a_link_lies,
+		names_are_found_absent_or_unknown,
+		the_oldest_name_gives_way,
+		lent_names_are_claimed_back_once,
+		handles_hold_their_node,
+	};
+
+	return unit_run("mount-inode", tests, RSB_ARRAY_SIZE(tests));
+}
