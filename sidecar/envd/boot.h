@@ -7,10 +7,10 @@
  * namespaces, and a fresh image of this program inside (init.h), which has none of our memory.
  */
 
+#include <sys/types.h>
+
 #include "sidecar/envd/bootcfg.h"
 #include "sidecar/envd/boxgroup.h"
-
-#include <sys/types.h>
 
 struct rsb_boot {
 	pid_t pid; /* of the sandbox's pid 1, our child */

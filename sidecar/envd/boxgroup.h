@@ -7,10 +7,10 @@
  * mounted or not writable; everything works without it.
  */
 
-#include "util/macro.h"
-
 #include <limits.h>
 #include <sys/types.h>
+
+#include "util/macro.h"
 
 struct rsb_boxgroup {
 	char path[PATH_MAX]; /* empty: none */

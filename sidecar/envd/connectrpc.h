@@ -3,8 +3,8 @@
 #define RSB_CONNECTRPC_H
 
 /*
- * The Connect protocol's envelopes and error codes, as far as JSON bodies need them. Pure: bytes in,
- * bytes out. An envelope is a flag byte, a big-endian length and the message.
+ * The Connect protocol's envelopes and error codes, as far as JSON bodies need them. Pure: bytes
+ * in, bytes out. An envelope is a flag byte, a big-endian length and the message.
  */
 
 #include "util/buf.h"

@@ -8,9 +8,9 @@
  * however the sandbox ends. Else a tmpfs.
  */
 
-#include "util/diag.h"
-
 #include <stdbool.h>
+
+#include "util/diag.h"
 
 struct rsb_disk {
 	uint64_t size;

@@ -4,9 +4,9 @@
 
 /* Process events as envelopes of a stream, in the JSON of process.Process. Pure. */
 
-#include "util/buf.h"
-
 #include <sys/types.h>
+
+#include "util/buf.h"
 
 enum rsb_event_stream { RSB_EVENT_STDOUT, RSB_EVENT_STDERR };
 

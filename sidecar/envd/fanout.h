@@ -8,12 +8,11 @@
  * Nothing is kept for clients that come later.
  */
 
-#include "util/buf.h"
-
-#include "sidecar/envd/connectrpc.h"
-
 #include <stdbool.h>
 #include <sys/types.h>
+
+#include "sidecar/envd/connectrpc.h"
+#include "util/buf.h"
 
 #define RSB_FANOUT_HIGH ((size_t)256 << 10)
 #define RSB_FANOUT_MAX ((size_t)1 << 20) /* with one more event of every kind */

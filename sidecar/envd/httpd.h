@@ -13,10 +13,10 @@
  * is read and dropped, and body and end are not called.
  */
 
-#include "util/buf.h"
-
 #include <stdbool.h>
 #include <sys/types.h>
+
+#include "util/buf.h"
 
 #define RSB_HTTPD_HEADERS_MAX ((size_t)64 << 10) /* request line and headers of one request */
 #define RSB_HTTPD_STACK_SIZE ((size_t)256 << 10)

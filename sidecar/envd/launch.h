@@ -4,9 +4,9 @@
 
 /* Starts one program of the sandbox as one of its users. */
 
-#include "sidecar/envd/user.h"
-
 #include <stdbool.h>
+
+#include "sidecar/envd/user.h"
 
 struct rsb_launch {
 	char *const *argv; /* NULL-terminated; argv[0] is looked up on PATH of env */

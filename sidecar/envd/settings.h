@@ -13,7 +13,9 @@ struct rsb_settings;
 
 rsb_nodiscard int rsb_settings_new(
 	const struct rsb_bootcfg *cfg, struct rsb_settings **ret_settings);
-/* Whether a request with this X-Access-Token (NULL: none) may act. Everybody may without a token. */
+/*
+ * Whether a request with this X-Access-Token (NULL: none) may act. Everybody may without a token.
+ */
 bool rsb_settings_allow(struct rsb_settings *settings, const char *token);
 /* Applies the body of /init. -EACCES when a set token is neither in the header nor in the body. */
 rsb_nodiscard int rsb_settings_apply(

@@ -4,10 +4,10 @@
 
 /* Users of the sandbox, read from its passwd and group files at each call, and their paths. */
 
-#include "util/diag.h"
-
 #include <limits.h>
 #include <sys/types.h>
+
+#include "util/diag.h"
 
 #define RSB_USER_NAME_MAX 32U
 #define RSB_USER_GROUPS_MAX 64U

@@ -9,10 +9,10 @@
  * the sandbox can neither remove nor loosen them.
  */
 
-#include "util/diag.h"
-
 #include <stdbool.h>
 #include <sys/types.h>
+
+#include "util/diag.h"
 
 #define RSB_USERNS_IDS 65536U /* ids of a full map */
 #define RSB_USERNS_USER 1000U /* uid and gid of "user" with a full map */

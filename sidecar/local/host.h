@@ -2,7 +2,9 @@
 #ifndef RSB_HOST_H
 #define RSB_HOST_H
 
-/* The one port: control plane, envd of each sandbox and their other ports, told apart by route.h. */
+/*
+ * The one port: control plane, envd of each sandbox and their other ports, told apart by route.h.
+ */
 
 #include "util/secret.h"
 

@@ -4,12 +4,12 @@
 
 /* The command line of rsb-local. */
 
-#include "util/diag.h"
-#include "util/secret.h"
-
 #include <limits.h>
 #include <netinet/in.h>
 #include <stdbool.h>
+
+#include "util/diag.h"
+#include "util/secret.h"
 
 #define RSB_HOSTOPT_SANDBOXES 16U /* default of --max */
 

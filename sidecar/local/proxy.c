@@ -319,7 +319,9 @@ wait_more(struct rsb_proxy *p, bool watch_client)
 static void
 resume(struct rsb_proxy *p)
 {
-	/* Unpauses what is paused; fails only when the transfer does, which perform() then tells. */
+	/*
+	 * Unpauses what is paused; fails only when the transfer does, which perform() then tells.
+	 */
 	(void)curl_easy_pause(p->easy, CURLPAUSE_CONT);
 	p->up_paused = false;
 	p->down_paused = false;
@@ -335,7 +337,9 @@ rsb_proxy_body(struct rsb_proxy *p, struct rsb_bytes data)
 		resume(p);
 	while (r == 0 && !p->over && p->up.size > 0) {
 		perform(p);
-		/* HTTP/1.1 towards the client is half duplex: an answer cannot overtake its upload. */
+		/*
+		 * HTTP/1.1 towards the client is half duplex: an answer cannot overtake its upload.
+		 */
 		if (p->down_paused)
 			r = -ENOBUFS;
 		else if (!p->over && p->up.size > 0)

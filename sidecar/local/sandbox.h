@@ -8,10 +8,10 @@
  * after which no process, mount or control group of it is left.
  */
 
+#include <sys/types.h>
+
 #include "util/diag.h"
 #include "util/json.h"
-
-#include <sys/types.h>
 
 #define RSB_SANDBOX_START_NS (30 * RSB_NSEC_PER_SEC)
 #define RSB_SANDBOX_CONNECT_NS (5 * RSB_NSEC_PER_SEC)
@@ -54,7 +54,10 @@ uint64_t rsb_sandbox_end_ns(struct rsb_sandbox *sandbox);           /* wall time
 /* The end is timeout_ns from now; with only_longer, unless it is later already. */
 void rsb_sandbox_set_timeout(struct rsb_sandbox *sandbox, uint64_t timeout_ns, bool only_longer);
 
-/* A non-blocking TCP socket to the port inside. -ECONNREFUSED nothing listens, -ENOTCONN it is gone. */
+/*
+ * A non-blocking TCP socket to the port inside. -ECONNREFUSED nothing listens, -ENOTCONN it is
+ * gone.
+ */
 rsb_nodiscard int rsb_sandbox_connect(struct rsb_sandbox *sandbox, unsigned int port, int *ret_fd);
 
 /* False once its end has begun. */
