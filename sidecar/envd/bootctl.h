@@ -8,7 +8,7 @@
  *
  *	rsb-local -> monitor   the configuration (bootcfg.h)
  *	monitor -> rsb-local   rsb_bootctl_ready, with a pidfd of the sandbox's pid 1 when r is 0
- *	rsb-local -> monitor   rsb_bootctl_connect with an end of a socket pair, at any time
+ *	rsb-local -> monitor   rsb_bootctl_connect with an end of a socket pair, any number of them
  *	monitor -> that pair   rsb_bootctl_connected, with the socket when r is 0
  *
  * The answer's own socket pair makes requests independent: no lock and no matching of replies.
