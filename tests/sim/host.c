@@ -265,7 +265,9 @@ make_call(struct sim_host *host)
 		call.proc = host->n_proc + 1;
 	} else {
 		call.op = rng_below(rng, 2) ? RSB_OP_setxattr : RSB_OP_getxattr;
-		call.size = rng_size(rng, world->config.value_max);
+		call.size = world->config.large && rng_below(rng, 2)
+				    ? world->config.value_max
+				    : rng_size(rng, world->config.value_max);
 	}
 	if (call.op == RSB_OP_setxattr)
 		call.fifo = host->fifo + 1;
@@ -345,6 +347,11 @@ sim_host_is_done(const struct sim_host *host)
 void
 sim_host_check_rest(const struct sim_host *host)
 {
+	const struct rsb_chans *chans = rsb_session_chans(host->session);
+	uint64_t i;
+
+	for (i = 1; i <= host->n_proc; i++)
+		sim_check(host->world, rsb_chan_drained(chans, RSB_CHAN_STDIN(i)));
 	sim_check_rest(host->world, host->session, host->world->config.host_send_max);
 }
 

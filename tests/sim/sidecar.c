@@ -462,8 +462,12 @@ void
 sim_sidecar_check_rest(const struct sim_sidecar *sidecar)
 {
 	const struct sim_world *world = sidecar->world;
+	const struct rsb_chans *chans = rsb_session_chans(sidecar->session);
+	size_t i;
 
 	sim_check(world, sidecar->n_job == 0);
 	sim_check(world, !rsb_stream_peek(rsb_session_stream(sidecar->session)));
+	for (i = 0; i < SIM_PROCS_MAX; i++)
+		sim_check(world, rsb_chan_drained(chans, RSB_CHAN_STDOUT(sidecar->procs[i].proc)));
 	sim_check_rest(world, sidecar->session, world->config.sidecar_send_max);
 }

@@ -60,7 +60,8 @@ sim_stream_size(const struct sim_world *world, uint64_t chan)
 {
 	struct rng rng = { .state = world->seed ^ chan };
 
-	return rng_size(&rng, world->config.stream_max);
+	return rng_below(&rng, 2) ? world->config.stream_max
+				  : rng_size(&rng, world->config.stream_max);
 }
 
 struct sim_call *
@@ -142,13 +143,25 @@ choose(struct sim_config *config, struct rng *rng)
 		.n_step = 20 + (unsigned int)rng_below(rng, 500),
 		.slow = rng_below(rng, 4) == 0,
 	};
-	/* Now and then one that fills windows of streams, or has messages of many frames. */
-	if (config->chan_buffer >= 1000)
-		config->stream_max = rng_below(rng, 100) ? 3000 : 1 << 20;
 	config->value_max = rsb_min(config->host_send_max, config->sidecar_send_max) / 2 - 200;
-	if (rng_below(rng, 50))
-		config->value_max = rsb_min(config->value_max, (size_t)500);
-	config->value_max = rsb_min(config->value_max, (size_t)RSB_XATTR_MAX);
+	config->value_max = rsb_min(config->value_max, (size_t)500);
+	switch (rng_below(rng, 64)) {
+	case 0:
+		config->large = true;
+		config->host_send_max = config->sidecar_send_max = 300000;
+		config->value_max = RSB_XATTR_MAX;
+		config->n_fault += 4;
+		break;
+	case 1:
+		/* Streams that fill their windows. */
+		config->chan_buffer = 400000;
+		config->stream_max = 1 << 20;
+		config->n_proc = 1;
+		config->slow = true;
+		break;
+	default:
+		break;
+	}
 }
 
 /* ---- what can happen ---- */
@@ -233,6 +246,9 @@ step(struct sim_world *world)
 {
 	struct rng *rng = &world->rng;
 	size_t n = rng_below(rng, 3) ? 1 + rng_below(rng, 3) : SIM_PIPE_MAX;
+
+	if (world->config.large)
+		n = 1; /* so that what happens also happens between the two frames */
 
 	switch (rng_below(rng, 16)) {
 	case 0:

@@ -37,6 +37,7 @@ struct sim_config {
 	unsigned int n_proc;
 	unsigned int n_fault;
 	unsigned int n_step; /* before the network is left in peace */
+	bool large;          /* messages of two frames */
 	bool slow;           /* applications seldom consume */
 };
 
