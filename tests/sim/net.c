@@ -25,8 +25,8 @@ sim_net_pop(struct sim_pipe *pipe)
 	return pipe->frames[pipe->head++ % SIM_PIPE_MAX];
 }
 
-static void
-clear(struct sim_pipe *pipe)
+void
+sim_net_clear(struct sim_pipe *pipe)
 {
 	struct rsb_bytes frame;
 
@@ -37,16 +37,16 @@ clear(struct sim_pipe *pipe)
 void
 sim_net_free(struct sim_net *net)
 {
-	clear(&net->to_host);
-	clear(&net->to_sidecar);
+	sim_net_clear(&net->to_host);
+	sim_net_clear(&net->to_sidecar);
 	free(net);
 }
 
 uint64_t
 sim_net_connect(struct sim_net *net)
 {
-	clear(&net->to_host);
-	clear(&net->to_sidecar);
+	sim_net_clear(&net->to_host);
+	sim_net_clear(&net->to_sidecar);
 	net->cut = false;
 	return ++net->conn;
 }

@@ -35,6 +35,7 @@ void sim_net_push(
 	struct sim_net *net, struct sim_pipe *pipe, uint64_t conn, struct rsb_bytes frame);
 /* The oldest, which the caller frees; data NULL: none. */
 struct rsb_bytes sim_net_pop(struct sim_pipe *pipe);
+void sim_net_clear(struct sim_pipe *pipe);
 static inline size_t
 sim_net_room(const struct sim_pipe *pipe)
 {

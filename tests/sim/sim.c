@@ -234,6 +234,8 @@ fault(struct sim_world *world)
 		break;
 	case 2:
 	case 3:
+		/* TCP lets nothing through to a copy that is elsewhere in its numbers. */
+		sim_net_clear(&world->net->to_sidecar);
 		sim_node_roll_back(world->node, rng_below(rng, rsb_min(age, (size_t)200) + 1));
 		break;
 	default:
