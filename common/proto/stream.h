@@ -35,8 +35,12 @@
 #define RSB_STREAM_COST 64u    /* bytes that a message counts beyond its size */
 #define RSB_STREAM_FIFO_RUN 4u /* FIFO messages in a row while a READ message waits */
 
+/*
+ * A request that waits over there for a mutation must not overtake it: space for its reply is
+ * reserved when it is admitted, and enough of such requests would leave none for the mutation.
+ */
 enum rsb_class {
-	RSB_CLASS_FIFO, /* mutations, and replies to them */
+	RSB_CLASS_FIFO, /* mutations, requests that wait for one (after), and the replies to these */
 	RSB_CLASS_READ, /* the rest of the requests and replies */
 	RSB_CLASS_N
 };
