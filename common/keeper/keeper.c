@@ -4,8 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "keeper/recover.h"
-#include "util/backoff.h"
+#include "keeper/steps.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
 #include "util/thread.h"
@@ -13,39 +12,7 @@
 #define RSB_LOG_MODULE "keeper"
 #include "util/log.h"
 
-#define BACKOFF_BASE_NS (250 * RSB_NSEC_PER_MSEC)
-#define BACKOFF_MAX_NS (10 * RSB_NSEC_PER_SEC)
-
-struct rsb_keeper {
-	struct rsb_keeper_env env;                                    /* const after start */
-	struct rsb_state saved;                                       /* const after start */
-	struct rsb_link *link;                                        /* const after start */
-	void (*event)(void *arg, const char *kind, const char *text); /* const after start */
-	void *arg;                                                    /* const after start */
-	pthread_t thread;                                             /* const after start */
-
-	struct rsb_mutex lock;
-	struct rsb_cond cond;
-	enum rsb_keeper_state state;    /* {lock} */
-	enum rsb_link_state link_state; /* {lock} the latest that was not looked at */
-	int link_reason;                /* {lock} */
-	bool link_changed;              /* {lock} */
-	bool new_epoch;                 /* {lock} */
-	bool stop;                      /* {lock} */
-	int lost_r;                     /* {lock} with state LOST */
-	struct rsb_diag lost;           /* {lock} */
-
-	struct rsb_sandbox sandbox; /* {keeper} what the control plane said last */
-	unsigned int attempts;      /* {keeper} failed in a row */
-	bool refused;               /* {keeper} the last of them */
-	unsigned int n_wait;        /* {keeper} back-offs in a row */
-	uint64_t timer_ns;          /* {keeper} 0: none */
-	uint64_t heartbeat_ns;      /* {keeper} the next one */
-	uint64_t down_ns;           /* {keeper} since when; 0: live */
-	uint64_t retry_after_ns;    /* {keeper} at least so long, the control plane says */
-	bool failing;               /* {keeper} calls end at once */
-	struct rsb_diag why;        /* {keeper} of the latest failure */
-};
+#define LOOK_NS RSB_NSEC_PER_SEC /* while the link is down */
 
 const char *
 rsb_keeper_state_name(enum rsb_keeper_state state)
@@ -65,14 +32,6 @@ rsb_keeper_state_name(enum rsb_keeper_state state)
 }
 
 static void
-say(struct rsb_keeper *keeper, const char *kind, const char *text)
-{
-	rsb_state_event(keeper->env.dir, kind, text);
-	if (keeper->event)
-		keeper->event(keeper->arg, kind, text);
-}
-
-static void
 set_state(struct rsb_keeper *keeper, enum rsb_keeper_state state)
 {
 	rsb_mutex_lock(&keeper->lock);
@@ -80,143 +39,6 @@ set_state(struct rsb_keeper *keeper, enum rsb_keeper_state state)
 		keeper->state = state;
 	rsb_cond_broadcast(&keeper->cond);
 	rsb_mutex_unlock(&keeper->lock);
-}
-
-/* ---- actions; each says what came of it ---- */
-
-static enum rsb_recover_event
-act_connect(struct rsb_keeper *keeper)
-{
-	RSB_CLEANUP(rsb_keeper_target_done) struct rsb_keeper_target target = { 0 };
-	int r;
-
-	r = rsb_keeper_target(&keeper->env, &keeper->saved, &keeper->sandbox, &target);
-	if (r == 0)
-		r = rsb_link_connect(keeper->link, &target.target);
-	if (r == 0 || r == -EALREADY)
-		return RSB_RECOVER_EVENT_N; /* the link will say */
-	(void)rsb_diag_set(&keeper->why, r, "cannot connect: %s", rsb_diag_text(NULL, r));
-	return RSB_RECOVER_FAILED;
-}
-
-static enum rsb_recover_event
-act_wait(struct rsb_keeper *keeper)
-{
-	uint32_t random = 0;
-	uint64_t wait_ns;
-
-	/* without random bytes: the longest */
-	if (rsb_random(&random, sizeof(random)) < 0)
-		random = UINT32_MAX;
-	wait_ns = rsb_backoff_ns(keeper->n_wait++, BACKOFF_BASE_NS, BACKOFF_MAX_NS, random);
-	wait_ns = rsb_max(wait_ns, keeper->retry_after_ns);
-	keeper->retry_after_ns = 0;
-	keeper->timer_ns = rsb_now_ns() + wait_ns;
-	return RSB_RECOVER_EVENT_N;
-}
-
-static enum rsb_recover_event
-act_ask(struct rsb_keeper *keeper)
-{
-	struct rsb_backend *backend = keeper->env.backend;
-	struct rsb_sandbox sandbox;
-	int r;
-
-	r = backend->ops->get(backend, keeper->saved.sandbox_id, &sandbox, &keeper->why);
-	if (r == -ENOENT)
-		return RSB_RECOVER_IS_GONE;
-	if (r == -EACCES)
-		return RSB_RECOVER_IS_FORBIDDEN;
-	if (r == -EAGAIN)
-		keeper->retry_after_ns = backend->retry_after_ns;
-	if (r < 0)
-		return RSB_RECOVER_IS_UNCLEAR;
-	rsb_sandbox_done(&keeper->sandbox);
-	keeper->sandbox = sandbox;
-	if (sandbox.state == RSB_SANDBOX_PAUSED)
-		return RSB_RECOVER_IS_PAUSED;
-	return keeper->refused ? RSB_RECOVER_IS_BARE : RSB_RECOVER_IS_RUNNING;
-}
-
-static enum rsb_recover_event
-act_resume(struct rsb_keeper *keeper)
-{
-	struct rsb_sandbox sandbox;
-	int r;
-
-	say(keeper, "resuming", "the sandbox was paused; it is being resumed");
-	r = rsb_keeper_resume(&keeper->env, &keeper->saved, &sandbox, &keeper->why);
-	if (r == -ENOENT)
-		return RSB_RECOVER_IS_GONE;
-	if (r == -EACCES)
-		return RSB_RECOVER_IS_FORBIDDEN;
-	if (r < 0)
-		return RSB_RECOVER_FAILED;
-	rsb_sandbox_done(&keeper->sandbox);
-	keeper->sandbox = sandbox;
-	keeper->attempts = 0;
-	keeper->refused = false;
-	return RSB_RECOVER_DONE;
-}
-
-static enum rsb_recover_event
-act_deploy(struct rsb_keeper *keeper)
-{
-	int r;
-
-	say(keeper, "restarting", "the sandbox runs without its sidecar; it is being started anew");
-	r = rsb_keeper_deploy(&keeper->env, &keeper->saved, &keeper->sandbox, &keeper->why);
-	if (r < 0) {
-		say(keeper, "failed", rsb_diag_text(&keeper->why, r));
-		return RSB_RECOVER_FAILED;
-	}
-	keeper->attempts = 0;
-	keeper->refused = false;
-	return RSB_RECOVER_DONE;
-}
-
-static enum rsb_recover_event
-act_give_up(struct rsb_keeper *keeper, enum rsb_recover_event cause)
-{
-	int r = cause == RSB_RECOVER_IS_GONE ? -ENOENT : -EACCES;
-	struct rsb_diag text = { 0 };
-
-	if (cause == RSB_RECOVER_IS_GONE)
-		(void)rsb_diag_set(&text, r, "the sandbox %s does not exist any more",
-			keeper->saved.sandbox_id);
-	else
-		(void)rsb_diag_set(&text, r, "the control plane refuses the API key");
-	say(keeper, "lost", text.text);
-	rsb_link_fail(keeper->link, -EIO);
-	keeper->failing = true;
-	keeper->timer_ns = 0;
-	rsb_mutex_lock(&keeper->lock);
-	keeper->lost_r = r;
-	keeper->lost = text;
-	rsb_mutex_unlock(&keeper->lock);
-	return RSB_RECOVER_EVENT_N;
-}
-
-static enum rsb_recover_event
-act(struct rsb_keeper *keeper, enum rsb_recover_action action, enum rsb_recover_event cause)
-{
-	switch (action) {
-	case RSB_RECOVER_NOTHING:
-		break;
-	case RSB_RECOVER_CONNECT:
-		return act_connect(keeper);
-	case RSB_RECOVER_WAIT:
-		return act_wait(keeper);
-	case RSB_RECOVER_ASK:
-		return act_ask(keeper);
-	case RSB_RECOVER_RESUME:
-		return act_resume(keeper);
-	case RSB_RECOVER_DEPLOY:
-		return act_deploy(keeper);
-	case RSB_RECOVER_GIVE_UP:
-		return act_give_up(keeper, cause);
-	}
-	return RSB_RECOVER_EVENT_N;
 }
 
 /* ---- the thread ---- */
@@ -245,7 +67,7 @@ handle(struct rsb_keeper *keeper, enum rsb_recover_event event)
 			set_state(keeper, step.state);
 		rsb_dbg("event %d: state %s, action %d", (int)event,
 			rsb_keeper_state_name(step.state), (int)step.action);
-		event = act(keeper, step.action, event);
+		event = rsb_steps_act(keeper, step.action, event);
 		if (step.action == RSB_RECOVER_GIVE_UP)
 			set_state(keeper, step.state);
 	}
@@ -257,7 +79,7 @@ link_is_live(struct rsb_keeper *keeper)
 	if (keeper->failing)
 		rsb_link_fail(keeper->link, 0);
 	if (rsb_keeper_state(keeper) != RSB_KEEPER_LIVE && keeper->down_ns)
-		say(keeper, "live", "the sandbox is connected");
+		rsb_steps_say(keeper, "live", "the sandbox is connected");
 	keeper->failing = false;
 	keeper->attempts = 0;
 	keeper->n_wait = 0;
@@ -276,7 +98,7 @@ link_is_down(struct rsb_keeper *keeper, int reason)
 	rsb_link_why(keeper->link, &why);
 	if (keeper->down_ns == 0) {
 		keeper->down_ns = rsb_now_ns();
-		say(keeper, "down", rsb_diag_text(&why, reason));
+		rsb_steps_say(keeper, "down", rsb_diag_text(&why, reason));
 	} else {
 		keeper->attempts++;
 	}
@@ -301,8 +123,13 @@ look_at_link(struct rsb_keeper *keeper)
 	keeper->new_epoch = false;
 	rsb_mutex_unlock(&keeper->lock);
 	if (new_epoch)
-		say(keeper, "epoch",
+		rsb_steps_say(keeper, "epoch",
 			"the sidecar lost its memory: open files and commands of before are gone");
+	/* it may have come up before its owner knew whom to tell */
+	if (!changed && keeper->down_ns && rsb_link_state(keeper->link) == RSB_LINK_LIVE) {
+		link_is_live(keeper);
+		return;
+	}
 	if (!changed)
 		return;
 	if (state == RSB_LINK_LIVE)
@@ -337,14 +164,17 @@ check_patience(struct rsb_keeper *keeper, uint64_t now_ns)
 		return;
 	keeper->failing = true;
 	rsb_link_fail(keeper->link, -EIO);
-	say(keeper, "failing", "the sandbox was not reached in time: calls fail until it is");
+	rsb_steps_say(
+		keeper, "failing", "the sandbox was not reached in time: calls fail until it is");
 }
 
 static uint64_t
-earliest(const struct rsb_keeper *keeper)
+earliest(const struct rsb_keeper *keeper, uint64_t now_ns)
 {
 	uint64_t deadline_ns = keeper->heartbeat_ns;
 
+	if (keeper->down_ns)
+		deadline_ns = rsb_min(deadline_ns, now_ns + LOOK_NS);
 	if (keeper->timer_ns)
 		deadline_ns = rsb_min(deadline_ns, keeper->timer_ns);
 	if (keeper->down_ns && !keeper->failing)
@@ -363,7 +193,8 @@ run(void *arg)
 	for (;;) {
 		rsb_mutex_lock(&keeper->lock);
 		while (!keeper->stop && !keeper->link_changed &&
-			rsb_cond_wait_until(&keeper->cond, &keeper->lock, earliest(keeper)) == 0)
+			rsb_cond_wait_until(
+				&keeper->cond, &keeper->lock, earliest(keeper, rsb_now_ns())) == 0)
 			;
 		rsb_mutex_unlock(&keeper->lock);
 		if (stopping(keeper))
@@ -473,7 +304,7 @@ end_sandbox(struct rsb_keeper *keeper, enum rsb_keeper_end end, struct rsb_diag 
 		if (r == -EBUSY)
 			r = 0;
 		if (r == 0)
-			say(keeper, "paused", "the sandbox is paused");
+			rsb_steps_say(keeper, "paused", "the sandbox is paused");
 	}
 	return r;
 }

@@ -30,7 +30,7 @@ struct rsb_keeper_config {
 	struct rsb_keeper_env env;
 	const struct rsb_state *state; /* copied */
 	struct rsb_link *link;         /* borrowed; lives longer than the keeper */
-	/* On the keeper's thread; may be NULL. text: one sentence. */
+	/* It is in the event log by then. On the keeper's thread; may be NULL. text: a sentence. */
 	void (*event)(void *arg, const char *kind, const char *text);
 	void *arg;
 };
@@ -52,8 +52,9 @@ rsb_nodiscard int rsb_keeper_wait(
 
 enum rsb_keeper_end { RSB_KEEPER_END_LEAVE, RSB_KEEPER_END_PAUSE, RSB_KEEPER_END_KILL };
 /*
- * Ends the thread, then does with the sandbox what end says (KILL removes the state too).
- * Frees keeper in any case.
+ * Ends the thread, then does with the sandbox what end says (KILL removes the state too). Frees
+ * keeper in any case: no rsb_keeper_link_state() may be under way or come after, which the owner
+ * of the link sees to with a lock of its own.
  */
 rsb_nodiscard int rsb_keeper_stop(
 	struct rsb_keeper *keeper, enum rsb_keeper_end end, struct rsb_diag *diag);

@@ -24,6 +24,7 @@ struct http_server {
 	int fd;
 	unsigned int port;
 	pthread_t thread;
+	struct rsb_mutex turn; /* held while fn runs */
 	struct rsb_mutex lock;
 	bool stop;           /* {lock} */
 	unsigned int n_conn; /* {lock} */
@@ -66,6 +67,7 @@ serve(struct http_server *server, int fd)
 	struct http_server_request req = { .fd = fd };
 	size_t size = 0;
 	char *end, *length;
+	int r;
 
 	for (;;) {
 		server->buffer[size] = '\0';
@@ -81,7 +83,10 @@ serve(struct http_server *server, int fd)
 			if (!read_more(server, fd, &size))
 				return;
 		req.n_on_connection++;
-		if (server->fn(server->arg, &req) < 0)
+		rsb_mutex_lock(&server->turn);
+		r = server->fn(server->arg, &req);
+		rsb_mutex_unlock(&server->turn);
+		if (r < 0)
 			return;
 		size -= (size_t)(req.body - server->buffer) + req.body_size;
 		memmove(server->buffer, req.body + req.body_size, size);
@@ -122,6 +127,7 @@ http_server_new(http_server_fn fn, void *arg)
 	server->buffer = malloc(BUFFER_SIZE);
 	ck_assert_ptr_nonnull(server->buffer);
 	rsb_mutex_init(&server->lock);
+	rsb_mutex_init(&server->turn);
 	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	server->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	ck_assert_int_ge(server->fd, 0);
@@ -141,9 +147,17 @@ http_server_free(struct http_server *server)
 	rsb_mutex_unlock(&server->lock);
 	pthread_join(server->thread, NULL);
 	close(server->fd);
+	rsb_mutex_done(&server->turn);
 	rsb_mutex_done(&server->lock);
 	free(server->buffer);
 	free(server);
+}
+
+void
+http_server_sync(struct http_server *server)
+{
+	rsb_mutex_lock(&server->turn);
+	rsb_mutex_unlock(&server->turn);
 }
 
 unsigned int

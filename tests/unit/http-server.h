@@ -26,6 +26,8 @@ struct http_server *http_server_new(http_server_fn fn, void *arg);
 void http_server_free(struct http_server *server);
 unsigned int http_server_port(const struct http_server *server);
 unsigned int http_server_connections(struct http_server *server);
+/* Until fn has returned: what it wrote can be read then. */
+void http_server_sync(struct http_server *server);
 /* A whole answer with Content-Length. headers: lines with their ends, or "". */
 void http_server_answer(int fd, int status, const char *headers, const char *body);
 

@@ -66,6 +66,31 @@ teardown(struct world *world)
 	http_server_free(world->server);
 }
 
+/* The next answers. */
+static void
+answer(struct world *world, int status, const char *headers, const char *body)
+{
+	http_server_sync(world->server);
+	world->status = status;
+	world->headers = headers;
+	world->body = body;
+	http_server_sync(world->server);
+}
+
+static const char *
+head(struct world *world)
+{
+	http_server_sync(world->server);
+	return world->head;
+}
+
+static const char *
+asked(struct world *world)
+{
+	http_server_sync(world->server);
+	return world->asked;
+}
+
 static const char sandbox_json[] =
 	"{\"sandboxID\":\"iabc123\",\"templateID\":\"base\",\"clientID\":\"\",\"state\":\"paused\","
 	"\"envdVersion\":\"0.6.13\",\"envdAccessToken\":\"tok\",\"domain\":null,"
@@ -89,14 +114,13 @@ START_TEST(says_everything_that_a_server_could_guess)
 	size_t i;
 
 	setup(&world);
-	world.status = 201;
-	world.body = sandbox_json;
+	answer(&world, 201, "", sandbox_json);
 	ck_assert_int_eq(
 		world.backend->ops->create(world.backend, &req, &world.sandbox, &world.diag), 0);
-	ck_assert_ptr_nonnull(strstr(world.head, "POST /sandboxes HTTP/1.1\r\n"));
-	ck_assert_ptr_nonnull(strstr(world.head, "X-API-Key: e2b_key\r\n"));
+	ck_assert_ptr_nonnull(strstr(head(&world), "POST /sandboxes HTTP/1.1\r\n"));
+	ck_assert_ptr_nonnull(strstr(head(&world), "X-API-Key: e2b_key\r\n"));
 	for (i = 0; i < RSB_ARRAY_SIZE(parts); i++)
-		ck_assert_msg(strstr(world.asked, parts[i]), "%s in %s", parts[i], world.asked);
+		ck_assert_msg(strstr(asked(&world), parts[i]), "%s in %s", parts[i], asked(&world));
 	ck_assert_str_eq(world.sandbox.id, "iabc123");
 	ck_assert_str_eq(world.sandbox.domain, "");
 	ck_assert_int_eq(world.sandbox.state, RSB_SANDBOX_PAUSED);
@@ -141,9 +165,7 @@ START_TEST(tells_gone_from_everything_else)
 
 	setup(&world);
 	for (i = 0; i < RSB_ARRAY_SIZE(answers); i++) {
-		world.status = answers[i].status;
-		world.headers = answers[i].headers;
-		world.body = answers[i].body;
+		answer(&world, answers[i].status, answers[i].headers, answers[i].body);
 		r = world.backend->ops->get(world.backend, "iabc123", &world.sandbox, &world.diag);
 		ck_assert_msg(r == answers[i].want, "case %zu: %d", i, r);
 		if (r == -EAGAIN)
@@ -160,8 +182,7 @@ START_TEST(shows_the_servers_words_without_its_tricks)
 	struct world world;
 
 	setup(&world);
-	world.status = 500;
-	world.body = "{\"message\":\"bad \\u001b[31mred\\n thing\"}";
+	answer(&world, 500, "", "{\"message\":\"bad \\u001b[31mred\\n thing\"}");
 	ck_assert_int_eq(world.backend->ops->kill(world.backend, "i1", &world.diag), -EREMOTEIO);
 	ck_assert_str_eq(
 		world.diag.text, "cannot destroy the sandbox: HTTP 500: bad ?[31mred? thing");
@@ -174,15 +195,14 @@ START_TEST(uses_the_calls_that_never_shorten_a_life)
 	struct world world;
 
 	setup(&world);
-	world.status = 204;
-	world.body = "";
+	answer(&world, 204, "", "");
 	ck_assert_int_eq(world.backend->ops->extend(
 				 world.backend, "i1", 9000 * RSB_NSEC_PER_SEC, &world.diag),
 		0);
-	ck_assert_ptr_nonnull(strstr(world.head, "POST /sandboxes/i1/refreshes "));
-	ck_assert_str_eq(world.asked, "{\"duration\":3600}");
+	ck_assert_ptr_nonnull(strstr(head(&world), "POST /sandboxes/i1/refreshes "));
+	ck_assert_str_eq(asked(&world), "{\"duration\":3600}");
 	ck_assert_int_eq(world.backend->ops->pause(world.backend, "i1", &world.diag), 0);
-	ck_assert_ptr_nonnull(strstr(world.head, "POST /sandboxes/i1/pause "));
+	ck_assert_ptr_nonnull(strstr(head(&world), "POST /sandboxes/i1/pause "));
 	teardown(&world);
 }
 END_TEST
@@ -197,17 +217,20 @@ count(void *arg, const struct rsb_sandbox *sandbox)
 
 START_TEST(lists_only_what_carries_the_intent)
 {
+	static const char list[] =
+		"[{\"sandboxID\":\"i1\"},"
+		"{\"sandboxID\":\"i2\",\"metadata\":{\"rsb-intent\":\"00\",\"rsb-name\":\"mine\"}},"
+		"{\"sandboxID\":\"i3\",\"metadata\":{\"rsb-intent\":\"11\",\"rsb-name\":\"other\"}},"
+		"{\"sandboxID\":\"/\"}]";
 	struct world world;
 	int n = 0;
 
 	setup(&world);
-	world.body = "[{\"sandboxID\":\"i1\"},{\"sandboxID\":\"i2\",\"metadata\":{\"rsb-intent\":"
-		     "\"00\",\"rsb-name\":\"mine\"}},{\"sandboxID\":\"i3\",\"metadata\":"
-		     "{\"rsb-intent\":\"11\",\"rsb-name\":\"other\"}},{\"sandboxID\":\"/\"}]";
+	answer(&world, 200, "", list);
 	ck_assert_int_eq(world.backend->ops->list(world.backend, "00", count, &n, &world.diag), 0);
 	ck_assert_int_eq(n, 1);
-	ck_assert_ptr_nonnull(strstr(world.head, "&metadata=rsb-intent%3D00 "));
-	world.status = 404;
+	ck_assert_ptr_nonnull(strstr(head(&world), "&metadata=rsb-intent%3D00 "));
+	answer(&world, 404, "", "{}");
 	ck_assert_int_eq(
 		world.backend->ops->list(world.backend, "00", count, &n, &world.diag), -EBADMSG);
 	teardown(&world);
@@ -248,14 +271,15 @@ START_TEST(uploads_as_root_and_says_when_the_disk_is_full)
 	ck_assert_int_eq(
 		world.backend->ops->upload(world.backend, &sandbox, "/opt/a b", fd, &world.diag),
 		0);
-	ck_assert_ptr_nonnull(strstr(world.head, "POST /files?path=%2Fopt%2Fa%20b&username=root "));
-	ck_assert_ptr_nonnull(strstr(world.head, "X-Access-Token: et\r\n"));
-	ck_assert_ptr_nonnull(strstr(world.head, "Authorization: Basic cm9vdDo=\r\n"));
-	ck_assert_str_eq(world.asked, "ELF");
-	world.status = 507;
+	ck_assert_ptr_nonnull(
+		strstr(head(&world), "POST /files?path=%2Fopt%2Fa%20b&username=root "));
+	ck_assert_ptr_nonnull(strstr(head(&world), "X-Access-Token: et\r\n"));
+	ck_assert_ptr_nonnull(strstr(head(&world), "Authorization: Basic cm9vdDo=\r\n"));
+	ck_assert_str_eq(asked(&world), "ELF");
+	answer(&world, 507, "", "{}");
 	ck_assert_int_eq(world.backend->ops->upload(world.backend, &sandbox, "/x", fd, &world.diag),
 		-ENOSPC);
-	world.status = 502;
+	answer(&world, 502, "", "{}");
 	ck_assert_int_eq(world.backend->ops->upload(world.backend, &sandbox, "/x", fd, &world.diag),
 		-ENOTCONN);
 	close(fd);

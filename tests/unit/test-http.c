@@ -112,12 +112,16 @@ teardown(struct world *world)
 static int
 ask(struct world *world, struct rsb_http_request req, const char *path)
 {
+	int r;
+
 	(void)snprintf(world->url, sizeof(world->url), "http://127.0.0.1:%u%s",
 		http_server_port(world->server), path);
 	req.url = world->url;
 	req.method = req.method ? req.method : "GET";
 	req.timeout_ns = req.timeout_ns ? req.timeout_ns : TIMEOUT_NS;
-	return rsb_http_do(world->http, &req, &world->reply, &world->diag);
+	r = rsb_http_do(world->http, &req, &world->reply, &world->diag);
+	http_server_sync(world->server);
+	return r;
 }
 
 START_TEST(sends_what_it_is_told_and_nothing_else)

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+#include "keeper/steps.h"
+
+#include <errno.h>
+
+#include "util/backoff.h"
+#include "util/clock.h"
+
+#define BACKOFF_BASE_NS (250 * RSB_NSEC_PER_MSEC)
+#define BACKOFF_MAX_NS (10 * RSB_NSEC_PER_SEC)
+
+void
+rsb_steps_say(struct rsb_keeper *keeper, const char *kind, const char *text)
+{
+	rsb_state_event(keeper->env.dir, kind, text);
+	if (keeper->event)
+		keeper->event(keeper->arg, kind, text);
+}
+
+static enum rsb_recover_event
+act_connect(struct rsb_keeper *keeper)
+{
+	RSB_CLEANUP(rsb_keeper_target_done) struct rsb_keeper_target target = { 0 };
+	int r;
+
+	r = rsb_keeper_target(&keeper->env, &keeper->saved, &keeper->sandbox, &target);
+	if (r == 0)
+		r = rsb_link_connect(keeper->link, &target.target);
+	if (r == 0 || r == -EALREADY)
+		return RSB_RECOVER_EVENT_N; /* the link will say */
+	(void)rsb_diag_set(&keeper->why, r, "cannot connect: %s", rsb_diag_text(NULL, r));
+	return RSB_RECOVER_FAILED;
+}
+
+static enum rsb_recover_event
+act_wait(struct rsb_keeper *keeper)
+{
+	uint32_t random = 0;
+	uint64_t wait_ns;
+
+	/* without random bytes: the longest */
+	if (rsb_random(&random, sizeof(random)) < 0)
+		random = UINT32_MAX;
+	wait_ns = rsb_backoff_ns(keeper->n_wait++, BACKOFF_BASE_NS, BACKOFF_MAX_NS, random);
+	wait_ns = rsb_max(wait_ns, keeper->retry_after_ns);
+	keeper->retry_after_ns = 0;
+	keeper->timer_ns = rsb_now_ns() + wait_ns;
+	return RSB_RECOVER_EVENT_N;
+}
+
+static enum rsb_recover_event
+act_ask(struct rsb_keeper *keeper)
+{
+	struct rsb_backend *backend = keeper->env.backend;
+	struct rsb_sandbox sandbox;
+	int r;
+
+	r = backend->ops->get(backend, keeper->saved.sandbox_id, &sandbox, &keeper->why);
+	if (r == -ENOENT)
+		return RSB_RECOVER_IS_GONE;
+	if (r == -EACCES)
+		return RSB_RECOVER_IS_FORBIDDEN;
+	if (r == -EAGAIN)
+		keeper->retry_after_ns = backend->retry_after_ns;
+	if (r < 0)
+		return RSB_RECOVER_IS_UNCLEAR;
+	rsb_sandbox_done(&keeper->sandbox);
+	keeper->sandbox = sandbox;
+	if (sandbox.state == RSB_SANDBOX_PAUSED)
+		return RSB_RECOVER_IS_PAUSED;
+	return keeper->refused ? RSB_RECOVER_IS_BARE : RSB_RECOVER_IS_RUNNING;
+}
+
+static enum rsb_recover_event
+act_resume(struct rsb_keeper *keeper)
+{
+	struct rsb_sandbox sandbox;
+	int r;
+
+	rsb_steps_say(keeper, "resuming", "the sandbox was paused; it is being resumed");
+	r = rsb_keeper_resume(&keeper->env, &keeper->saved, &sandbox, &keeper->why);
+	if (r == -ENOENT)
+		return RSB_RECOVER_IS_GONE;
+	if (r == -EACCES)
+		return RSB_RECOVER_IS_FORBIDDEN;
+	if (r < 0)
+		return RSB_RECOVER_FAILED;
+	rsb_sandbox_done(&keeper->sandbox);
+	keeper->sandbox = sandbox;
+	keeper->attempts = 0;
+	keeper->refused = false;
+	return RSB_RECOVER_DONE;
+}
+
+static enum rsb_recover_event
+act_deploy(struct rsb_keeper *keeper)
+{
+	int r;
+
+	rsb_steps_say(keeper, "restarting",
+		"the sandbox runs without its sidecar; it is being started anew");
+	r = rsb_keeper_deploy(&keeper->env, &keeper->saved, &keeper->sandbox, &keeper->why);
+	if (r < 0) {
+		rsb_steps_say(keeper, "failed", rsb_diag_text(&keeper->why, r));
+		return RSB_RECOVER_FAILED;
+	}
+	keeper->attempts = 0;
+	keeper->refused = false;
+	return RSB_RECOVER_DONE;
+}
+
+static enum rsb_recover_event
+act_give_up(struct rsb_keeper *keeper, enum rsb_recover_event cause)
+{
+	int r = cause == RSB_RECOVER_IS_GONE ? -ENOENT : -EACCES;
+	struct rsb_diag text = { 0 };
+
+	if (cause == RSB_RECOVER_IS_GONE)
+		(void)rsb_diag_set(&text, r, "the sandbox %s does not exist any more",
+			keeper->saved.sandbox_id);
+	else
+		(void)rsb_diag_set(&text, r, "the control plane refuses the API key");
+	rsb_steps_say(keeper, "lost", text.text);
+	rsb_link_fail(keeper->link, -EIO);
+	keeper->failing = true;
+	keeper->timer_ns = 0;
+	rsb_mutex_lock(&keeper->lock);
+	keeper->lost_r = r;
+	keeper->lost = text;
+	rsb_mutex_unlock(&keeper->lock);
+	return RSB_RECOVER_EVENT_N;
+}
+
+enum rsb_recover_event
+rsb_steps_act(
+	struct rsb_keeper *keeper, enum rsb_recover_action action, enum rsb_recover_event cause)
+{
+	switch (action) {
+	case RSB_RECOVER_NOTHING:
+		break;
+	case RSB_RECOVER_CONNECT:
+		return act_connect(keeper);
+	case RSB_RECOVER_WAIT:
+		return act_wait(keeper);
+	case RSB_RECOVER_ASK:
+		return act_ask(keeper);
+	case RSB_RECOVER_RESUME:
+		return act_resume(keeper);
+	case RSB_RECOVER_DEPLOY:
+		return act_deploy(keeper);
+	case RSB_RECOVER_GIVE_UP:
+		return act_give_up(keeper, cause);
+	}
+	return RSB_RECOVER_EVENT_N;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef RSB_STEPS_H
+#define RSB_STEPS_H
+
+/*
+ * What the keeper thread does when the table of keeper/recover.h says so. Private to the keeper.
+ */
+
+#include "keeper/recover.h"
+#include "util/thread.h"
+
+struct rsb_keeper {
+	struct rsb_keeper_env env;                                    /* const after start */
+	struct rsb_state saved;                                       /* const after start */
+	struct rsb_link *link;                                        /* const after start */
+	void (*event)(void *arg, const char *kind, const char *text); /* const after start */
+	void *arg;                                                    /* const after start */
+	pthread_t thread;                                             /* const after start */
+
+	struct rsb_mutex lock;
+	struct rsb_cond cond;
+	enum rsb_keeper_state state;    /* {lock} */
+	enum rsb_link_state link_state; /* {lock} the latest that was not looked at */
+	int link_reason;                /* {lock} */
+	bool link_changed;              /* {lock} */
+	bool new_epoch;                 /* {lock} */
+	bool stop;                      /* {lock} */
+	int lost_r;                     /* {lock} with state LOST */
+	struct rsb_diag lost;           /* {lock} */
+
+	struct rsb_sandbox sandbox; /* {keeper} what the control plane said last */
+	unsigned int attempts;      /* {keeper} failed in a row */
+	bool refused;               /* {keeper} the last of them */
+	unsigned int n_wait;        /* {keeper} back-offs in a row */
+	uint64_t timer_ns;          /* {keeper} 0: none */
+	uint64_t heartbeat_ns;      /* {keeper} the next one */
+	uint64_t down_ns;           /* {keeper} since when; 0: live */
+	uint64_t retry_after_ns;    /* {keeper} at least so long, the control plane says */
+	bool failing;               /* {keeper} calls end at once */
+	struct rsb_diag why;        /* {keeper} of the latest failure */
+};
+
+/* Into the event log and to the owner. */
+void rsb_steps_say(struct rsb_keeper *keeper, const char *kind, const char *text);
+/* Does action, which cause led to. What came of it, or RSB_RECOVER_EVENT_N: that will show later. */
+enum rsb_recover_event rsb_steps_act(
+	struct rsb_keeper *keeper, enum rsb_recover_action action, enum rsb_recover_event cause);
+
+#endif
