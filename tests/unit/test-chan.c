@@ -103,7 +103,7 @@ START_TEST(doubles_the_window_while_the_reader_keeps_up)
 	setup();
 	open_down(2 << 20, 1 << 20);
 	while (rsb_chan_offset(sidecar.chans, DOWN) < 8u << 20) {
-		(void)write_pattern(&sidecar, DOWN, 1 << 20);
+		(void)write_pattern(&sidecar, DOWN, 256 << 10);
 		(void)carry(&sidecar, &host, 9999);
 		while (rsb_chans_output(host.chans, RSB_CHANS_CREDIT, 0, &frame) > 0) {
 			limit = frame.b;
