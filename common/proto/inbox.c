@@ -65,10 +65,21 @@ grow(struct rsb_inbox *inbox, size_t size, bool more)
 	return 0;
 }
 
+/* Memory has to follow what the window counts; a failure to shrink is none. */
+static struct rsb_msg *
+shrink(struct rsb_msg *msg, size_t cap)
+{
+	struct rsb_msg *smaller = NULL;
+
+	if (cap - msg->size > RSB_FRAME_MAX)
+		smaller = realloc(msg, sizeof(*msg) + msg->size);
+	return smaller ? smaller : msg;
+}
+
 static void
 complete(struct rsb_inbox *inbox)
 {
-	struct rsb_msg *msg = inbox->partial;
+	struct rsb_msg *msg = shrink(inbox->partial, inbox->partial_cap);
 
 	inbox->partial = NULL;
 	inbox->partial_cap = 0;
