@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -21,6 +22,7 @@
 #include "util/str.h"
 
 #define LISTEN_DEFAULT "0.0.0.0"
+#define MMAP_THRESHOLD (256 << 10)
 
 struct options {
 	int64_t port; /* -1: not given */
@@ -367,13 +369,17 @@ main(int argc, char **argv)
 	}
 	if (r > 0)
 		return 0;
+	/*
+	 * Buffers of streams go back to the system when they are freed. By itself malloc(3) raises the
+	 * threshold with the first large block that is freed, and keeps the next ones.
+	 */
+	(void)mallopt(M_MMAP_THRESHOLD, MMAP_THRESHOLD);
+	(void)mallopt(M_ARENA_MAX, 2);
 	/* No core file and no reader in /proc: the key is in this memory. */
 	(void)prctl(PR_SET_DUMPABLE, 0);
 	(void)umask(0);
-	r = hold_stdio();
-	if (r == 0)
-		r = read_key(o.key_fd, &key);
-	/* the key's descriptor, closed now, is 0 when it came over the standard input */
+	r = read_key(o.key_fd, &key);
+	/* After that, because the key may have come over descriptor 0, which is closed now. */
 	if (r == 0)
 		r = hold_stdio();
 	if (r < 0)

@@ -19,6 +19,7 @@
 
 /* Bytes in the kernel that are not sent yet: what is urgent would queue behind them. */
 #define NOTSENT_LOWAT (256 << 10)
+#define RETRY_NS (200 * RSB_NSEC_PER_MSEC)
 
 struct rsb_server {
 	struct rsb_loop *loop; /* {const after new} */
@@ -29,7 +30,8 @@ struct rsb_server {
 	size_t n_conn;
 	int listen_fd;
 	struct rsb_source *source;
-	bool single; /* one inherited socket: its end is ours */
+	struct rsb_timer *retry; /* armed while there are no descriptors for new connections */
+	bool single;             /* one inherited socket: its end is ours */
 	bool stopping;
 };
 
@@ -94,8 +96,13 @@ accept_one(void *arg, uint32_t events rsb_unused)
 	struct rsb_server *server = arg;
 	int fd = accept4(server->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
+	if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)) {
+		/* It goes on waiting, and the loop would find it again at once, and again. */
+		(void)rsb_source_set(server->source, 0);
+		rsb_timer_set(server->retry, rsb_loop_now(server->loop) + RETRY_NS);
+	}
 	if (fd < 0)
-		return; /* it went away, or there are no descriptors: tried again while it waits */
+		return;
 	if (count_strangers(server) >= RSB_SERVER_STRANGERS_MAX) {
 		rsb_info("too many connections without a key, one was closed");
 		(void)close(fd);
@@ -103,6 +110,15 @@ accept_one(void *arg, uint32_t events rsb_unused)
 	}
 	tune(fd);
 	(void)add_conn(server, fd); /* it is closed then, and the host tries again */
+}
+
+static void
+accept_again(void *arg)
+{
+	struct rsb_server *server = arg;
+
+	if (server->source)
+		(void)rsb_source_set(server->source, EPOLLIN);
 }
 
 int
@@ -120,6 +136,8 @@ rsb_server_new(const struct rsb_sidecar_config *config, const struct rsb_secret 
 	r = rsb_workers_new("rsb-worker", RSB_SERVER_WORKERS, rsb_dispatch_run, &server->pool);
 	if (r == 0)
 		r = rsb_registry_new(config, loop, server->pool, &server->registry);
+	if (r == 0)
+		r = rsb_timer_new(loop, accept_again, server, &server->retry);
 	if (r < 0) {
 		rsb_server_free(server);
 		return r;
@@ -142,6 +160,7 @@ rsb_server_free(struct rsb_server *server)
 	if (!server)
 		return;
 	rsb_source_del(server->source);
+	rsb_timer_del(server->retry);
 	rsb_cleanup_close(&server->listen_fd);
 	rsb_registry_free(server->registry);
 	rsb_workers_free(server->pool);

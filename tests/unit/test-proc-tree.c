@@ -57,8 +57,9 @@ await_line(struct near *near, uint64_t proc, const char *line)
 {
 	struct near_chan *out = near_chan(near, RSB_CHAN_STDOUT(proc));
 
-	near_until(near, memmem(rsb_buf_head(&out->data), rsb_buf_len(&out->data), line,
-				 strlen(line)) != NULL);
+	near_until(near, rsb_buf_len(&out->data) > 0 &&
+				 memmem(rsb_buf_head(&out->data), rsb_buf_len(&out->data), line,
+					 strlen(line)) != NULL);
 }
 
 /* ---- who stays behind ---- */

@@ -305,7 +305,7 @@ START_TEST(stays_small_under_a_stopped_reader)
 	struct near *near = near_new(true);
 	const char *const argv[] = { "yes", NULL };
 	const struct near_spawn spawn = { .argv = argv };
-	uint64_t proc, end_ns;
+	uint64_t proc, end_ns, size;
 	struct near_chan *out;
 	long before, after;
 
@@ -322,6 +322,11 @@ START_TEST(stays_small_under_a_stopped_reader)
 	after = rss_pages();
 	ck_assert_int_le(after, before + before / 10);
 	ck_assert_uint_le(out->size, RSB_CHAN_WINDOW_MAX);
+	/* It goes on as soon as the reader does. */
+	size = out->size;
+	out->hold = false;
+	rsb_chan_consume(rsb_session_chans(near->host), RSB_CHAN_STDOUT(proc), size);
+	near_until(near, out->size > size + 3 * RSB_CHAN_WINDOW_MAX);
 	near_free(near);
 }
 END_TEST

@@ -283,6 +283,7 @@ START_TEST(ends_when_it_is_cancelled)
 	ck_assert_int_eq(near_do(near, RSB_OP_cancel, &cancel, NULL), 0);
 	ck_assert_int_eq(near_reply(near, call, NULL), -EINTR);
 	/* And a session ends with one that waits for bytes. */
+	(void)near_chan(near, RSB_CHAN_STDIN(PROC + 1));
 	(void)near_call(near, RSB_OP_tar_in, &(struct rsb_tar_in_req){ .proc = PROC + 1 }, 0);
 	near_step(near, 10);
 	near_free(near);
