@@ -48,7 +48,7 @@ flush(struct rsb_client *client)
 
 	if (!client->ctl)
 		return;
-	while (rsb_chans_output(client->chans, false, IN_FLIGHT_MAX, &frame) > 0) {
+	while (rsb_chans_output(client->chans, RSB_CHANS_STREAM, IN_FLIGHT_MAX, &frame) > 0) {
 		/* Without memory for a frame the stream cannot go on whole. */
 		if (rsb_ctl_send_frame(client->ctl, &frame) < 0) {
 			rsb_chan_reset(client->chans, frame.a, -ENOMEM);
@@ -106,6 +106,9 @@ on_frame(void *arg, const struct rsb_frame *frame)
 	 */
 	if (rsb_chans_input(client->chans, frame) < 0)
 		rsb_chan_reset(client->chans, frame->a, -EBADMSG);
+	/* Whoever only looked at the room, and wrote nothing short, is told as well. */
+	else if (frame->type == RSB_FRAME_CREDIT && rsb_chan_room(client->chans, frame->a))
+		client->ops->chans.writable(client->arg, frame->a);
 	rsb_client_kick(client);
 }
 
