@@ -23,6 +23,7 @@ class Server:
 
     def __init__(self, program, *options, uid=None):
         self.dir = tempfile.mkdtemp(prefix="rsb-e2e-")
+        self.program = program
         self.port_file = os.path.join(self.dir, "port")
         self.log_name = os.path.join(self.dir, "log")
         self.state = os.path.join(self.dir, "state")
