@@ -156,6 +156,23 @@ rsb_push_all(struct rsb_fs *fs)
 		rsb_push_handle(fs, handle);
 }
 
+/* Makes room: whole messages first, so that a stream is cut into as few as can be. */
+static void
+push_some(struct rsb_fs *fs, struct rsb_handle *handle)
+{
+	struct rsb_bytes data;
+	uint64_t offset;
+	bool sent = false;
+
+	while (rsb_wbuf_next(&handle->wbuf, &offset, &data) && data.size == RSB_IO_MAX) {
+		send_piece(fs, handle, offset, data, handle->wbuf.append);
+		rsb_wbuf_sent(&handle->wbuf, data.size);
+		sent = true;
+	}
+	if (!sent || !handle->wbuf.size)
+		rsb_push_handle(fs, handle);
+}
+
 int
 rsb_push_write(struct rsb_fs *fs, struct rsb_handle *handle, uint64_t offset, struct rsb_bytes data)
 {
@@ -169,7 +186,7 @@ rsb_push_write(struct rsb_fs *fs, struct rsb_handle *handle, uint64_t offset, st
 		if (n < 0)
 			return n;
 		if (n == 0) {
-			rsb_push_handle(fs, handle);
+			push_some(fs, handle);
 			continue;
 		}
 		inode->dirty = handle;
@@ -179,7 +196,7 @@ rsb_push_write(struct rsb_fs *fs, struct rsb_handle *handle, uint64_t offset, st
 		data.size -= (size_t)n;
 	}
 	if (rsb_wbuf_full(&handle->wbuf))
-		rsb_push_handle(fs, handle);
+		push_some(fs, handle);
 	return 0;
 }
 
