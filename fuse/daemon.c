@@ -478,9 +478,11 @@ rsb_daemon_main(const struct rsb_options *options, struct rsb_uplink *uplink,
 	(void)prctl(PR_SET_NAME, "rsb-mount");
 	r = start(&d, &diag);
 	if (r < 0) {
-		/* Best told by who started us; if nobody listens the log has it. */
-		(void)rsb_supervise_send(d.sock, RSB_SUPERVISE_READY, r, rsb_diag_text(&diag, r));
-		rsb_err("%s", rsb_diag_text(&diag, r));
+		const char *text = rsb_diag_text(&diag, r);
+
+		/* Told by who started us; only if nobody listens by the log. */
+		if (rsb_supervise_send(d.sock, RSB_SUPERVISE_READY, r, text) < 0)
+			rsb_err("%s", text);
 	} else {
 		r = rsb_loop_run(d.loop);
 	}

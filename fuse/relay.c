@@ -254,14 +254,6 @@ send_own(struct proc *proc, uint32_t op, union request *req)
 		send_order(order, req);
 }
 
-static void
-kill_proc(struct proc *proc)
-{
-	union request req = { .kill = { .grace_ms = RSB_RELAY_GRACE_MS } };
-
-	send_own(proc, RSB_OP_kill, &req);
-}
-
 /* ---- replies, on the main thread ---- */
 
 static void
@@ -291,13 +283,14 @@ on_spawned(struct order *order)
 {
 	struct proc *proc = order->proc;
 	union request req = { .wait = { .what = RSB_WAIT_TREE } };
+	union request kill = { .kill = { .grace_ms = RSB_RELAY_GRACE_MS } };
 
 	proc->started = order->runs;
 	answer(order);
 	if (order->runs) {
 		send_own(proc, RSB_OP_wait, &req);
 		if (!proc->client)
-			kill_proc(proc);
+			send_own(proc, RSB_OP_kill, &kill);
 	} else {
 		leave(proc);
 		proc->freed = true;
@@ -409,12 +402,13 @@ begin(struct rsb_relay *relay, struct rsb_guest *client, const struct rsb_call_h
 		return r;
 	order = order_new(proc, head->op, head->id);
 	r = order ? rsb_buf_append(&order->req, head->body.data, head->body.size) : -ENOMEM;
+	/* Before: with nobody to wait for, the barrier is passed at once. */
+	proc->alive = true;
 	if (r >= 0)
 		r = rsb_barrier_enter(relay->barrier, on_entered, order);
-	if (r >= 0) {
-		proc->alive = true;
+	if (r >= 0)
 		return 0;
-	}
+	proc->alive = false;
 	proc->freed = true;
 	if (order)
 		end_order(order);
@@ -447,9 +441,12 @@ rsb_relay_call(struct rsb_relay *relay, struct rsb_guest *client, const struct r
 		send_order(order, &req);
 		return;
 	}
-	rsb_guest_reply(client, head->op, head->id,
-		!proc ? -ESRCH : (head->op == RSB_OP_proc_free ? 0 : -ENOMEM), NULL);
-	if (proc && head->op == RSB_OP_proc_free) {
+	r = !proc ? -ESRCH : (head->op == RSB_OP_proc_free ? 0 : -ENOMEM);
+	rsb_guest_reply(client, head->op, head->id, r, NULL);
+	if (r == 0) {
+		/* What it left running goes on without the client. */
+		rsb_list_remove(&proc->of_client);
+		proc->client = 0;
 		proc->freed = true;
 		rsb_pipe_free(rsb_steal(&proc->pipe));
 		collect(proc);
@@ -459,6 +456,7 @@ rsb_relay_call(struct rsb_relay *relay, struct rsb_guest *client, const struct r
 void
 rsb_relay_drop_client(struct rsb_relay *relay, struct rsb_guest *client)
 {
+	union request kill = { .kill = { .grace_ms = RSB_RELAY_GRACE_MS } };
 	struct rsb_list *pos;
 	struct rsb_list *tmp;
 
@@ -472,7 +470,7 @@ rsb_relay_drop_client(struct rsb_relay *relay, struct rsb_guest *client)
 		if (proc->pipe)
 			rsb_pipe_orphan(proc->pipe);
 		if (proc->started && proc->alive)
-			kill_proc(proc);
+			send_own(proc, RSB_OP_kill, &kill);
 		collect(proc);
 	}
 }

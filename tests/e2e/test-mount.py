@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: MIT
+"""What a mount does, over a sidecar of its own at a fixed address: operations, barriers, ends."""
+
+import contextlib
+import os
+import pwd
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import mount_ops
+
+SKIP = 77
+BUILD = os.environ["RSB_TEST_BUILD"]
+MOUNT = os.environ.get("RSB_TEST_BIN", f"{BUILD}/fuse") + "/rsb-mount"
+
+
+def wait_until(condition, what, seconds=20):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "timed out: " + what
+        time.sleep(0.01)
+
+
+def is_mounted(path):
+    with open("/proc/self/mounts", "rb") as f:
+        return any(line.split()[1] == os.fsencode(path) for line in f)
+
+
+def is_alive(pid):
+    """Zombies of processes that are not our children count as ended."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as f:
+            return f.read().rsplit(b")", 1)[1].split()[0] not in (b"Z", b"X")
+    except FileNotFoundError:
+        return False
+
+
+def children(pid):
+    """name -> pid of the children."""
+    found = {}
+    for child in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            with open(f"/proc/{child}/stat", "rb") as f:
+                head, tail = f.read().rsplit(b")", 1)
+            if int(tail.split()[1]) == pid:
+                found[head.split(b"(", 1)[1].decode()] = int(child)
+    return found
+
+
+class Box:
+    """A sidecar and a mount of it, as the user who runs the tests."""
+
+    def __init__(self, tmp, *options):
+        self.dir = tempfile.mkdtemp(dir=tmp)
+        self.workspace = self.dir + "/ws"
+        self.mount = self.dir + "/mnt"
+        os.mkdir(self.workspace)
+        os.mkdir(self.mount)
+        key = os.urandom(32)
+        self.key = self.dir + "/key"
+        with open(os.open(self.key, os.O_CREAT | os.O_WRONLY, 0o600), "w", encoding="ascii") as f:
+            f.write(key.hex() + "\n")
+        r, w = os.pipe()
+        os.write(w, key)
+        os.close(w)
+        user = pwd.getpwuid(os.getuid()).pw_name
+        self.sidecar = subprocess.Popen(
+            [f"{BUILD}/sidecar/rsb-sidecar", "--port", "0", "--listen", "127.0.0.1", "--no-cgroup",
+             "--workspace", self.workspace, "--user", user, "--key-fd", str(r)],
+            stdout=subprocess.PIPE, pass_fds=[r])
+        os.close(r)
+        self.port = int(self.sidecar.stdout.readline().split()[1])
+        self.socket = self.dir + "/ctl"
+        self.log = self.dir + "/log"
+        self.options = ",".join(
+            (f"url=ws://127.0.0.1:{self.port}/rsb,key={self.key},socket={self.socket}",) + options)
+        self.supervisor = None
+        self.start()
+
+    def start(self):
+        with open(self.log, "ab") as log:
+            self.supervisor = subprocess.Popen(
+                [MOUNT, "-f", "-o", self.options, "box", self.mount], stdout=log, stderr=log)
+        wait_until(lambda: is_mounted(self.mount) or self.supervisor.poll() is not None, "mount")
+        assert is_mounted(self.mount), self.text()
+
+    def text(self):
+        with open(self.log, encoding="utf-8", errors="replace") as f:
+            return f.read()
+
+    def processes(self):
+        named = children(self.supervisor.pid)
+        return named["rsb-mount"], named["rsb-notify"]
+
+    def command(self, *argv):
+        """Runs a command over there through the daemon's control socket."""
+        return subprocess.run([f"{BUILD}/tests/e2e/run-there", self.socket, *(argv or ("true",))],
+                              check=True, capture_output=True, timeout=60).stdout
+
+    def gone(self, *pids):
+        wait_until(lambda: not is_mounted(self.mount), "unmount")
+        self.supervisor.wait(30)
+        wait_until(lambda: not any(map(is_alive, pids)), "processes end")
+        assert os.listdir(self.mount) == []
+
+    def close(self):
+        pids = children(self.supervisor.pid).values() if self.supervisor.poll() is None else ()
+        self.supervisor.terminate()
+        self.gone(*pids)
+        self.sidecar.send_signal(signal.SIGCONT)
+        self.sidecar.terminate()
+        self.sidecar.wait()
+
+
+@contextlib.contextmanager
+def box(tmp, *options):
+    b = Box(tmp, *options)
+    try:
+        yield b
+    except BaseException:
+        print(b.text())
+        raise
+    finally:
+        b.close()
+
+
+def test_every_operation(tmp):
+    with box(tmp) as b:
+        assert mount_ops.Ops(b.mount, b.workspace, b.command).run() == 0
+
+
+def test_every_operation_in_sync_mode(tmp):
+    with box(tmp, "sync") as b:
+        assert mount_ops.Ops(b.mount, b.workspace, b.command).run() == 0
+
+
+def test_edit_and_command_see_each_other(tmp):
+    """Without a wait: file, open descriptor, mapping, listing, absent name."""
+    import mmap
+    rounds = int(os.environ.get("RSB_TEST_ROUNDS", "200"))
+    with box(tmp) as b:
+        m = b.mount + "/"
+        mount_ops.put(m + "map", bytes(4096))
+        os.mkdir(m + "dir")
+        held = os.open(m + "held", os.O_RDWR | os.O_CREAT)
+        with open(m + "map", "r+b") as f, mmap.mmap(f.fileno(), 4096) as mapped:
+            for i in range(rounds):
+                mount_ops.put(m + "file", b"edit %d\n" % i)
+                mapped[:8] = b"%08d" % i
+                os.pwrite(held, b"h%06d" % i, 0)
+                out = b.command("sh", "-c", "cat file; head -c 8 map; head -c 7 held; "
+                                f"echo r{i} > back; echo > dir/n{i}; rm -f dir/n{i - 1}; "
+                                f"printf X%06d {i} | dd of=held conv=notrunc bs=7 2>/dev/null; "
+                                f"printf %0*d {1 + i % 50} 0 > length")
+                assert out == b"edit %d\n%08dh%06d" % (i, i, i), (i, out)
+                assert mount_ops.get(m + "back") == b"r%d\n" % i
+                assert os.listdir(m + "dir") == ["n%d" % i]
+                assert not os.path.exists(m + "dir/n%d" % (i - 1))
+                assert os.stat(m + "length").st_size == 1 + i % 50
+                assert len(mount_ops.get(m + "length")) == 1 + i % 50
+                assert os.pread(held, 7, 0) == b"X%06d" % i
+        os.close(held)
+
+
+def test_what_is_left_behind_keeps_the_cache_off(tmp):
+    with box(tmp) as b:
+        mount_ops.put(b.mount + "/seen", b"0")
+        b.command("sh", "-c", "(while [ ! -e stop ]; do sleep 0.02; done; echo late > seen) "
+                  ">/dev/null 2>&1 &")
+        assert mount_ops.get(b.mount + "/seen") == b"0"
+        mount_ops.put(b.mount + "/stop", b"")
+        wait_until(lambda: mount_ops.get(b.mount + "/seen") == b"late\n", "the late change")
+
+
+def test_a_killed_daemon_leaves_no_dead_mount(tmp):
+    with box(tmp) as b:
+        daemon, notifier = b.processes()
+        # A request that nobody will answer.
+        b.sidecar.send_signal(signal.SIGSTOP)
+        waiting = subprocess.Popen(["stat", b.mount + "/absent"], stderr=subprocess.PIPE)
+        time.sleep(0.2)
+        os.kill(daemon, signal.SIGKILL)
+        assert b"Input/output error" in waiting.communicate(timeout=20)[1]
+        b.gone(daemon, notifier)
+
+
+def test_a_killed_supervisor_takes_the_mount_along(tmp):
+    with box(tmp) as b:
+        pids = b.processes()
+        mount_ops.put(b.mount + "/last", b"words")
+        b.supervisor.kill()
+        b.gone(*pids)
+        assert mount_ops.get(b.workspace + "/last") == b"words"
+
+
+def test_umount_drains_and_ends_all(tmp):
+    with box(tmp) as b:
+        pids = b.processes()
+        mount_ops.put(b.mount + "/last", b"words")
+        subprocess.run([MOUNT, "-u", b.mount], check=True)
+        b.gone(*pids)
+        assert mount_ops.get(b.workspace + "/last") == b"words"
+
+
+def test_waiting_processes_can_be_killed(tmp):
+    with box(tmp) as b:
+        b.sidecar.send_signal(signal.SIGSTOP)
+        for number in signal.SIGKILL, signal.SIGTERM, signal.SIGINT:
+            p = subprocess.Popen(["stat", f"{b.mount}/absent{number}"])
+            time.sleep(0.2)
+            p.send_signal(number)
+            assert p.wait(5) == -number
+        # One that is caught does not end the call, and the kill that follows does.
+        p = subprocess.Popen([sys.executable, "-c",
+                              "import os,signal,sys\nsignal.signal(signal.SIGINT, lambda *a: None)\n"
+                              "os.stat(sys.argv[1])", b.mount + "/caught"])
+        time.sleep(0.5)
+        p.send_signal(signal.SIGINT)
+        time.sleep(0.2)
+        assert p.poll() is None
+        p.kill()
+        assert p.wait(5) == -signal.SIGKILL
+        b.sidecar.send_signal(signal.SIGCONT)
+        assert os.listdir(b.mount) == []
+
+
+def test_the_link_may_break(tmp):
+    """The sidecar is gone and another one comes: what was open fails, the rest goes on."""
+    with box(tmp) as b:
+        mount_ops.put(b.mount + "/a", b"1")
+        b.sidecar.send_signal(signal.SIGSTOP)
+        time.sleep(4)
+        b.sidecar.send_signal(signal.SIGCONT)
+        assert mount_ops.get(b.mount + "/a") == b"1"
+        mount_ops.put(b.mount + "/a", b"2")
+        assert mount_ops.get(b.workspace + "/a") == b"2"
+
+
+def fails(b, status, *words, options=None, target=None):
+    r = subprocess.run([MOUNT, "-o", options or b.options, "box", target or b.mount],
+                       capture_output=True, timeout=60, check=False)
+    text = r.stderr.decode()
+    assert r.returncode == status, (r.returncode, text)
+    assert len(text.splitlines()) == 1 and text.startswith("rsb-mount: "), text
+    assert all(w in text for w in words), text
+
+
+def test_bad_mount_points_and_keys(tmp):
+    with box(tmp) as b:
+        fails(b, 1, "'box' is mounted at", b.mount, "already")
+        fails(b, 1, "does not exist", target=b.dir + "/absent")
+        fails(b, 1, "not a directory", target=b.key)
+        fails(b, 1, "not empty", target=b.workspace + "/..")
+        fails(b, 2, "nonsense", options="nonsense")
+        free = b.dir + "/free"
+        os.mkdir(free)
+        with open(b.dir + "/wrong", "w", encoding="ascii") as f:
+            f.write("00" * 32)
+        fails(b, 1, "key", options=b.options.replace(b.key, b.dir + "/wrong"), target=free)
+        fails(b, 1, "no link to", target=free,
+              options=b.options.replace(f":{b.port}/", ":1/"))
+        assert os.listdir(free) == [] and not is_mounted(free)
+
+
+def main():
+    if not os.path.exists("/dev/fuse"):
+        print("skipped: no /dev/fuse")
+        sys.exit(SKIP)
+    failed = 0
+    tests = [(n, f) for n, f in globals().items() if n.startswith("test_")]
+    with tempfile.TemporaryDirectory(prefix="rsb-mount.") as tmp:
+        for name, test in tests:
+            if sys.argv[1:] and name not in sys.argv[1:]:
+                continue
+            start = time.monotonic()
+            try:
+                test(os.path.realpath(tmp))
+            except BaseException as e:
+                failed += 1
+                import traceback
+                traceback.print_exc()
+                print(f"FAIL {name}: {e!r}", flush=True)
+            else:
+                print(f"ok   {name} ({time.monotonic() - start:.1f} s)", flush=True)
+    sys.exit(1 if failed else 0)
+
+
+main()
