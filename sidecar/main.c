@@ -370,8 +370,8 @@ main(int argc, char **argv)
 	if (r > 0)
 		return 0;
 	/*
-	 * Buffers of streams go back to the system when they are freed. By itself malloc(3) raises the
-	 * threshold with the first large block that is freed, and keeps the next ones.
+	 * Buffers of streams go back to the system when they are freed. By itself malloc(3) raises
+	 * the threshold with the first large block that is freed, and keeps the next ones.
 	 */
 	(void)mallopt(M_MMAP_THRESHOLD, MMAP_THRESHOLD);
 	(void)mallopt(M_ARENA_MAX, 2);

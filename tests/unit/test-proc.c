@@ -90,6 +90,31 @@ START_TEST(loses_no_byte_of_a_thousand_fast_commands)
 }
 END_TEST
 
+START_TEST(runs_many_at_once)
+{
+	struct near *near = near_new(_i == 1);
+	uint64_t procs[200];
+	struct rsb_wait_rep rep;
+
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(procs); i++) {
+		const char *const argv[] = { "sh", "-c", "cat; echo $$ >&2; exit 5", NULL };
+		const struct near_spawn spawn = { .argv = argv };
+
+		(void)near_spawn_async(near, &spawn, &procs[i]);
+	}
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(procs); i++)
+		ck_assert_int_eq(near_send(near, RSB_CHAN_STDIN(procs[i]), "hello", 5, true), 0);
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(procs); i++) {
+		near_wait(near, procs[i], RSB_WAIT_TREE, &rep);
+		ck_assert_uint_eq(rep.code, 5);
+		ck_assert_uint_eq(rep.out_size, 5);
+		ck_assert_uint_gt(rep.err_size, 1);
+		free_proc(near, procs[i]);
+	}
+	near_free(near);
+}
+END_TEST
+
 START_TEST(keeps_streams_apart_or_merges_them)
 {
 	struct near *near = near_new(true);
@@ -402,6 +427,7 @@ main(void)
 		loses_nothing_over_broken_connections,
 	};
 	const TTest *const twice[] = {
+		runs_many_at_once,
 		loses_no_byte_of_a_thousand_fast_commands,
 	};
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -270,6 +272,32 @@ START_TEST(refuses_a_cut_archive)
 }
 END_TEST
 
+/* In a mount name space of its own, so that nothing stays behind. */
+START_TEST(says_that_the_disk_is_full)
+{
+	bool root = getuid() == 0 && unshare(CLONE_NEWNS) == 0 &&
+		    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
+	struct near *near = near_new(false);
+	char *content = calloc(1, 1 << 20);
+	struct rsb_tar_in_rep rep;
+	struct pack pack;
+	char path[256];
+
+	(void)snprintf(path, sizeof(path), "%s/small", near->workspace);
+	ck_assert_int_eq(mkdir(path, 0755), 0);
+	if (root && mount("none", path, "tmpfs", 0, "size=256k") == 0) {
+		memset(content, 'x', (1 << 20) - 1);
+		pack_init(&pack);
+		put(&pack, S_IFREG | 0644, "small/large", content, NULL);
+		put(&pack, S_IFREG | 0644, "after", "after", NULL);
+		ck_assert_int_eq(extract(near, &pack, &rep), -ENOSPC);
+		ck_assert_int_eq(umount(path), 0);
+	}
+	free(content);
+	near_free(near);
+}
+END_TEST
+
 START_TEST(ends_when_it_is_cancelled)
 {
 	struct near *near = near_new(false);
@@ -328,6 +356,7 @@ main(void)
 		never_leaves_the_workspace,
 		leaves_special_files_out,
 		refuses_a_cut_archive,
+		says_that_the_disk_is_full,
 		ends_when_it_is_cancelled,
 		keeps_holes,
 	};
