@@ -12,6 +12,7 @@
 #include "util/json.h"
 #include "util/str.h"
 
+#define CODE_MAX 32 /* bytes of an error code that is repeated */
 #define HEADERS_MAX 12
 
 /* Headers of one request; strings are owned. */
@@ -233,7 +234,7 @@ take_event(struct call *call, const struct rsb_json *json)
 	return r;
 }
 
-/* Of the Connect protocol; the sandbox's own words are not repeated. */
+/* Of the Connect protocol; the sandbox's own words are not repeated, but its code if it looks like one. */
 static int
 take_end(struct call *call, const struct rsb_json *json)
 {
@@ -246,7 +247,9 @@ take_end(struct call *call, const struct rsb_json *json)
 		return rsb_diag_set(call->diag, -EACCES, "the agent refused the user or the key");
 	if (strcmp(code, "invalid_argument") == 0 || strcmp(code, "not_found") == 0)
 		return rsb_diag_set(call->diag, -EINVAL, "the agent refused the call");
-	return rsb_diag_set(call->diag, -EREMOTEIO, "the agent failed");
+	if (strspn(code, "abcdefghijklmnopqrstuvwxyz_") != strlen(code) || strlen(code) > CODE_MAX)
+		code = "no known code";
+	return rsb_diag_set(call->diag, -EREMOTEIO, "the agent failed: %s", code);
 }
 
 static int
