@@ -53,8 +53,14 @@ on_started(void *arg, uint64_t pid)
 	struct start *start = arg;
 	const struct rsb_deploy *deploy = start->deploy;
 	const struct rsb_bytes key = { .data = deploy->key->data, .size = deploy->key->size };
+	struct rsb_diag why = { 0 };
+	int r;
 
-	return deploy->backend->ops->input(deploy->backend, deploy->sandbox, pid, key, start->diag);
+	r = deploy->backend->ops->input(deploy->backend, deploy->sandbox, pid, key, &why);
+	/* nobody to give it to: the script may have ended already, and its status says why */
+	if (r == 0 || r == -EINVAL || r == -EREMOTEIO)
+		return 0;
+	return rsb_diag_set(start->diag, r, "%s", rsb_diag_text(&why, r));
 }
 
 static int

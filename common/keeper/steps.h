@@ -42,7 +42,7 @@ struct rsb_keeper {
 
 /* Into the event log and to the owner. */
 void rsb_steps_say(struct rsb_keeper *keeper, const char *kind, const char *text);
-/* Does action, which cause led to. What came of it, or RSB_RECOVER_EVENT_N: that will show later. */
+/* Does action, which cause led to. What came of it; RSB_RECOVER_EVENT_N: that shows later. */
 enum rsb_recover_event rsb_steps_act(
 	struct rsb_keeper *keeper, enum rsb_recover_action action, enum rsb_recover_event cause);
 

@@ -147,7 +147,7 @@ setup(struct world *world)
 	ck_assert_msg(r == 0, "%s", diag.text);
 	world->keeper_env.backend = world->backend;
 	r = rsb_keeper_create(&world->keeper_env, &req, &world->state, &diag);
-	ck_assert_msg(r == 0, "%s", diag.text);
+	ck_assert_msg(r == 0, "%d: %s", r, diag.text);
 }
 
 static void
