@@ -28,7 +28,7 @@ rsb_nodiscard int rsb_barrier_new(struct rsb_fs *fs, struct rsb_notify *notify,
 void rsb_barrier_free(struct rsb_barrier *barrier);
 RSB_DEFINE_CLEANUP(struct rsb_barrier *, rsb_barrier_free)
 
-/* The mount is there: finds out what its kernel can do. */
+/* The mount is there: finds out whether its kernel can drop all names at once. */
 void rsb_barrier_attach(struct rsb_barrier *barrier);
 
 typedef void (*rsb_barrier_fn)(void *arg, bool late);

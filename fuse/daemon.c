@@ -425,7 +425,8 @@ start(struct daemon *d, struct rsb_diag *diag)
 		r = rsb_loop_add(d->loop, d->sock, EPOLLIN, on_supervisor, d, &d->source);
 	if (r < 0)
 		return r;
-	rsb_barrier_attach(d->barrier);
+	if (!d->options->no_epoch)
+		rsb_barrier_attach(d->barrier);
 	rsb_uplink_mounted(d->uplink, d->options->mountpoint);
 	rsb_timer_set(d->tick, rsb_loop_now(d->loop) + TICK_NS);
 	if (d->phase == STARTING)

@@ -82,6 +82,7 @@ take_flag(struct rsb_options *o, const char *word)
 		{ "allow_other", &o->allow_other, true },
 		{ "sync", &o->sync, true },
 		{ "async", &o->async, true },
+		{ "noepoch", &o->no_epoch, true },
 	};
 
 	for (size_t i = 0; i < RSB_ARRAY_SIZE(flags); i++) {

@@ -33,6 +33,7 @@ struct rsb_options {
 	bool async; /* -o async: over the configuration's mount.sync */
 	bool allow_other;
 	bool read_only;
+	bool no_epoch; /* for tests: as on a kernel before 6.16 */
 	bool noexec;
 };
 

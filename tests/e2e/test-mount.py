@@ -2,6 +2,7 @@
 """What a mount does, over a sidecar of its own at a fixed address: operations, barriers, ends."""
 
 import contextlib
+import mmap
 import os
 import pwd
 import signal
@@ -137,11 +138,9 @@ def test_every_operation_in_sync_mode(tmp):
         assert mount_ops.Ops(b.mount, b.workspace, b.command).run() == 0
 
 
-def test_edit_and_command_see_each_other(tmp):
+def alternate(tmp, rounds, *options):
     """Without a wait: file, open descriptor, mapping, listing, absent name."""
-    import mmap
-    rounds = int(os.environ.get("RSB_TEST_ROUNDS", "200"))
-    with box(tmp) as b:
+    with box(tmp, *options) as b:
         m = b.mount + "/"
         mount_ops.put(m + "map", bytes(4096))
         os.mkdir(m + "dir")
@@ -163,6 +162,14 @@ def test_edit_and_command_see_each_other(tmp):
                 assert len(mount_ops.get(m + "length")) == 1 + i % 50
                 assert os.pread(held, 7, 0) == b"X%06d" % i
         os.close(held)
+
+
+def test_edit_and_command_see_each_other(tmp):
+    alternate(tmp, int(os.environ.get("RSB_TEST_ROUNDS", "100")))
+
+
+def test_the_same_on_a_kernel_without_epochs(tmp):
+    alternate(tmp, int(os.environ.get("RSB_TEST_ROUNDS", "100")), "noepoch")
 
 
 def test_what_is_left_behind_keeps_the_cache_off(tmp):
