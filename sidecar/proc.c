@@ -97,8 +97,12 @@ rsb_proc_check(struct rsb_proc *proc)
 		if (!is_due(proc, rq))
 			continue;
 		rsb_list_remove(&rq->link);
+		/*
+		 * Who went without being seen may have left others, and that they are dead is not
+		 * known.
+		 */
 		if (rq->op == RSB_OP_kill)
-			rsb_request_reply(rq, 0, &killed);
+			rsb_request_reply(rq, proc->exit.unknown ? -EIO : 0, &killed);
 		else
 			answer_wait(proc, rq);
 	}

@@ -162,7 +162,7 @@ END_TEST
 START_TEST(ends_with_its_processes)
 {
 	struct near *near = near_new(_i == 1);
-	char marker[64], script[256];
+	char marker[64], script[512];
 
 	(void)snprintf(marker, sizeof(marker), "31338.%d", (int)getpid());
 	(void)snprintf(script, sizeof(script), "setsid sleep %s & exec sleep %s", marker, marker);
@@ -208,6 +208,55 @@ START_TEST(leaves_no_zombie)
 		check_failure(near, "no-such-program", NULL, RSB_SPAWN_STAGE_EXEC, ENOENT);
 	}
 	check_no_child();
+	near_free(near);
+}
+END_TEST
+
+/* I10: an end that nobody saw is told as such, and never as an exit. */
+START_TEST(does_not_invent_an_end)
+{
+	struct near *near = near_new(false);
+	const char *const argv[] = { "sleep", "100", NULL };
+	const struct near_spawn spawn = { .argv = argv };
+	struct rsb_wait_req wait = { .proc = 0 };
+	char path[64];
+	uint64_t pid;
+	int parent;
+	FILE *file;
+
+	wait.proc = near_spawn(near, &spawn, &pid);
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	file = fopen(path, "re");
+	ck_assert_ptr_nonnull(file);
+	ck_assert_int_eq(fscanf(file, "%*d (sleep) %*c %d", &parent), 1);
+	(void)fclose(file);
+	ck_assert_int_ne(parent, getpid());
+	ck_assert_int_eq(kill(parent, SIGKILL), 0);
+	ck_assert_int_eq(near_do(near, RSB_OP_wait, &wait, NULL), -EIO);
+	ck_assert_int_eq(kill_proc(near, wait.proc, 0, NULL), -EIO);
+	ck_assert_int_eq(kill((pid_t)pid, SIGKILL), 0);
+	near_free(near);
+}
+END_TEST
+
+/* While it is killed it goes on forking, out of every session. */
+START_TEST(kills_what_forks_all_the_time)
+{
+	struct near *near = near_new(_i == 1);
+	struct rsb_kill_rep rep;
+	char marker[64], script[512];
+	uint64_t proc;
+
+	(void)snprintf(marker, sizeof(marker), "31339.%d", (int)getpid());
+	(void)snprintf(script, sizeof(script),
+		"trap '' TERM; echo ready; for i in $(seq 300); do "
+		"(setsid sh -c 'trap \"\" TERM; sleep %s; sleep %s' &); done; sleep %s",
+		marker, marker, marker);
+	proc = near_script(near, script);
+	near_until(near, near_count_processes(marker) >= 30);
+	ck_assert_int_eq(kill_proc(near, proc, 10, &rep), 0);
+	ck_assert_uint_eq(rep.unkillable, 0);
+	ck_assert_int_eq(near_count_processes(marker), 0);
 	near_free(near);
 }
 END_TEST
@@ -334,12 +383,14 @@ int
 main(void)
 {
 	const TTest *const plain[] = {
+		does_not_invent_an_end,
 		lets_what_stays_behind_live_after_free,
 		gives_up_a_wait_that_is_cancelled,
 		never_starts_what_was_cancelled,
 		refuses_what_makes_no_sense,
 	};
 	const TTest *const twice[] = {
+		kills_what_forks_all_the_time,
 		reports_the_leader_while_others_hold_its_pipe,
 		kills_all_of_a_tree,
 		kills_gently_at_first,
