@@ -23,6 +23,8 @@ struct files_call {
 	const char *path;                      /* query parameter; NULL: part names */
 	struct rsb_json *written;              /* array for the answer */
 	char current[PATH_MAX];                /* path that fd writes */
+	char part[PATH_MAX];                   /* file name of the part that fd writes */
+	bool pristine;                         /* no byte of the part was there yet */
 	int fd;
 	unsigned int refused; /* status of the first failure */
 	struct rsb_diag why;
@@ -311,15 +313,28 @@ write_file(struct files_call *call, struct rsb_bytes data)
 		refuse_errno(call, r, call->current);
 }
 
+/* The parser may announce a part without bytes first, and then again with its first bytes. */
+static bool
+is_new_part(const struct files_call *call, const char *asked, uint64_t offset)
+{
+	return offset == 0 && !(call->pristine && strcmp(call->part, asked) == 0);
+}
+
 static int
 on_part(void *arg, const char *name, const char *filename, uint64_t offset, struct rsb_bytes data)
 {
 	struct files_call *call = arg;
+	const char *asked = filename ? filename : "";
 
 	if (strcmp(name, "file") != 0)
 		return 0;
-	if (offset == 0)
-		begin_file(call, call->path ? call->path : (filename ? filename : ""));
+	if (is_new_part(call, asked, offset)) {
+		(void)snprintf(call->part, sizeof(call->part), "%s", asked);
+		begin_file(call, call->path ? call->path : asked);
+		call->pristine = true;
+	}
+	if (data.size > 0)
+		call->pristine = false;
 	write_file(call, data);
 	return 0;
 }

@@ -423,6 +423,15 @@ def multipart(s):
        (200, ["/home/user/m1", "/home/user/d/m2", "/home/user/m3"]))
     eq(a.text("sha1sum < m1; wc -c < d/m2; cat m3; ls"),
        hashlib.sha1(blob).hexdigest() + "  -\n0\nthreed\nm1\nm3\n")
+    # However the body is cut.
+    whole = body(("file", "c1", b"1"), ("file", "c2", b""), ("file", "c3", b"333"))
+    for at in range(1, len(whole), 5):
+        status, _, text = a.request(
+            "POST", "/files?username=user", iter([whole[:at], whole[at:]]),
+            a.headers(Content_Type="multipart/form-data; boundary=BB", Transfer_Encoding="chunked"),
+            chunked=True)
+        eq((status, len(json.loads(text))), (200, 3))
+    eq(a.text("cat c1 c2 c3; rm c1 c2 c3"), "1333")
     eq(post("path=named", body(("file", "ignored", b"x")))[1][0]["name"], "named")
     eq(post("username=user", body(("file", "q", b"1"), ("file", "q", b"2")))[0], 400)
     a.kill()
