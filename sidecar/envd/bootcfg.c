@@ -33,6 +33,9 @@ read_members(struct rsb_bootcfg *cfg)
 	r = rsb_json_get(cfg->json, "env", &cfg->env);
 	if (r < 0 && r != -ENOENT)
 		return r;
+	r = rsb_json_bool(cfg->json, "idmap", &cfg->idmap);
+	if (r < 0)
+		return r;
 	r = rsb_json_i64(cfg->json, "disk_size", &size);
 	if (r < 0)
 		return r;

@@ -21,6 +21,7 @@ struct rsb_bootcfg {
 	struct rsb_json *env; /* default environment of every process; NULL: none */
 	const char *disk_dir; /* directory of the host for the disk image */
 	uint64_t disk_size;   /* bytes of the writable layers; 0: no limit of ours */
+	bool idmap;           /* false: do as if no file system had idmapped mounts */
 	uint32_t uid_base;    /* first host id of the sandbox when the host side is root */
 };
 

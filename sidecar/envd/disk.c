@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
@@ -18,13 +20,31 @@
 #define LOOP_TRIES 64
 #define PATH_SIZE 64
 
+/* Some file systems have no O_TMPFILE: then a name exists for a moment. */
+static int
+open_unnamed(const char *dir)
+{
+	char path[PATH_MAX];
+	int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+	if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR))
+		return fd < 0 ? -errno : fd;
+	if (snprintf(path, sizeof(path), "%s/disk-XXXXXX", dir) >= (int)sizeof(path))
+		return -ENAMETOOLONG;
+	fd = mkostemp(path, O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	(void)unlink(path); /* ours, in a directory that is ours alone */
+	return fd;
+}
+
 static int
 make_image(const char *dir, uint64_t size, int *ret_fd)
 {
-	rsb_autoclose int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	rsb_autoclose int fd = open_unnamed(dir);
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	if (ftruncate(fd, (off_t)size) < 0)
 		return -errno;
 	*ret_fd = rsb_steal_fd(&fd);

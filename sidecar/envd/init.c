@@ -11,6 +11,7 @@
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -93,6 +94,19 @@ close_host_fds(void)
 	return 0;
 }
 
+/* Counted for each user namespace, so that the host's own user is not hit (getrlimit(2)). */
+static int
+limit_processes(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NPROC, &limit) < 0)
+		return -errno;
+	limit.rlim_max = rsb_min(limit.rlim_max, (rlim_t)RSB_INIT_NPROC_MAX);
+	limit.rlim_cur = rsb_min(limit.rlim_cur, limit.rlim_max);
+	return setrlimit(RLIMIT_NPROC, &limit) < 0 ? -errno : 0;
+}
+
 static int
 enter(const struct rsb_bootcfg *cfg)
 {
@@ -109,6 +123,9 @@ enter(const struct rsb_bootcfg *cfg)
 		return -errno;
 	if (sethostname(cfg->id, strlen(cfg->id)) < 0)
 		return -errno;
+	r = limit_processes();
+	if (r < 0)
+		return r;
 	r = loopback_up();
 	if (r < 0)
 		return r;

@@ -12,7 +12,8 @@
 #define RSB_INIT_CONFIG_FD 3
 #define RSB_INIT_READY_FD 4
 #define RSB_INIT_FD_FREE 16
-#define RSB_INIT_READY 1 /* the one byte that says so; a sentence says why not */
+#define RSB_INIT_NPROC_MAX 16384U /* processes of one id in the sandbox */
+#define RSB_INIT_READY 1          /* the one byte that says so; a sentence says why not */
 
 /* Does not return while the sandbox lives. */
 rsb_nodiscard int rsb_init_run(void);

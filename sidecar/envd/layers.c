@@ -175,7 +175,7 @@ add_system_dir(struct layers *l, const char *name)
 	r = rsb_tree_dir(&l->tree, name, 0755, 0);
 	if (r < 0)
 		return r;
-	if (l->ns->root && overlay(l, name, target) == 0)
+	if (l->ns->root && l->cfg->idmap && overlay(l, name, target) == 0)
 		return 0;
 	return bind_read_only(host, target);
 }

@@ -97,6 +97,7 @@ start(struct rsb_apicall *call, const struct create *create, uint32_t slot)
 		.envd = host->options->envd,
 		.state_dir = host->options->state_dir,
 		.disk_size = host->options->disk_size,
+		.idmap = !host->options->no_idmap,
 		.uid_base = UID_FIRST + slot % UID_SLOTS * UID_STEP,
 		.timeout_ns = (uint64_t)create->timeout_sec * RSB_NSEC_PER_SEC,
 		.secure = create->secure,

@@ -20,9 +20,20 @@
 
 const char rsb_hostopt_usage[] =
 	"usage: rsb-local [--listen ADDR:PORT] [--state DIR] [--disk SIZE] [--idle DUR]\n"
-	"                 [--port-file FILE] [--api-key-file FILE] [--envd PATH] [--max N] [-v]\n";
+	"                 [--port-file FILE] [--api-key-file FILE] [--envd PATH] [--max N]\n"
+	"                 [--no-idmap] [-v]\n";
 
-enum { OPT_LISTEN = 256, OPT_STATE, OPT_DISK, OPT_IDLE, OPT_PORT_FILE, OPT_KEY, OPT_ENVD, OPT_MAX };
+enum {
+	OPT_LISTEN = 256,
+	OPT_STATE,
+	OPT_DISK,
+	OPT_IDLE,
+	OPT_PORT_FILE,
+	OPT_KEY,
+	OPT_ENVD,
+	OPT_MAX,
+	OPT_NO_IDMAP
+};
 
 static const struct option longs[] = {
 	{ "listen", required_argument, NULL, OPT_LISTEN },
@@ -33,6 +44,7 @@ static const struct option longs[] = {
 	{ "api-key-file", required_argument, NULL, OPT_KEY },
 	{ "envd", required_argument, NULL, OPT_ENVD },
 	{ "max", required_argument, NULL, OPT_MAX },
+	{ "no-idmap", no_argument, NULL, OPT_NO_IDMAP },
 	{ "verbose", no_argument, NULL, 'v' },
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'V' },
@@ -118,6 +130,9 @@ read_one(int opt, const char *value, struct rsb_hostopt *o, struct rsb_diag *dia
 		o->max = (size_t)number;
 		if (number == 0)
 			r = -EINVAL;
+		break;
+	case OPT_NO_IDMAP:
+		o->no_idmap = true;
 		break;
 	case 'v':
 		o->verbose = true;

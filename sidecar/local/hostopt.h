@@ -22,6 +22,7 @@ struct rsb_hostopt {
 	uint64_t idle_ns;      /* 0: never ends by itself */
 	size_t max;
 	struct rsb_secret api_key; /* size 0: every key will do */
+	bool no_idmap;             /* a test switch */
 	bool verbose;
 	bool help;
 	bool version;

@@ -145,6 +145,8 @@ write_config(const struct rsb_sandbox *s, const struct rsb_sandbox_spec *spec, s
 	if (r == 0)
 		r = rsb_json_set_i64(json, "disk_size", (int64_t)spec->disk_size);
 	if (r == 0)
+		r = rsb_json_set_bool(json, "idmap", spec->idmap);
+	if (r == 0)
 		r = rsb_json_set_i64(json, "uid_base", spec->uid_base);
 	if (r == 0 && s->secure)
 		r = rsb_json_set_str(json, "token", s->token);

@@ -22,6 +22,7 @@ struct rsb_sandbox_spec {
 	const char *envd;      /* path of rsb-envd */
 	const char *state_dir; /* for the disk image */
 	uint64_t disk_size;
+	bool idmap; /* see bootcfg.h */
 	uint32_t uid_base;
 	uint64_t timeout_ns;
 	bool secure;               /* with a token */

@@ -909,6 +909,42 @@ def disk_is_limited(program, uid):
                                                        check=False).stdout)
 
 
+def without_idmapped_mounts(program, uid):
+    """The rung below: system directories read-only, and nothing else is different."""
+    with Server(program, "--no-idmap", uid=uid) as s:
+        s.uid = uid
+        a = s.create()
+        eq(a.sh("touch /usr/x", user="root").code != 0, True)
+        eq(a.sh("echo x > /usr/bin/env", user="root").code != 0, True)
+        eq(a.text("stat -c %U /usr; touch /etc/x /root/x /var/lib/x; python3 -c 'print(1)'", user="root"),
+           "nobody\n1\n")
+        eq(a.text("touch /usr/local/bin/mine && echo ok", user="root"), "ok\n")
+        eq(a.sh(ESCAPES, user="root").out, b"end\n")
+        a.kill()
+        nothing_of_the_host(s)
+
+
+def many_at_once(program, uid):
+    with Server(program, "--disk", "32M", uid=uid) as s:
+        made, errors = [], []
+
+        def one():
+            try:
+                made.append(s.create())
+            except AssertionError as e:
+                errors.append(e)
+
+        threads = [threading.Thread(target=one) for _ in range(8)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        eq(errors, [])
+        eq(len({a.text("cat /proc/sys/kernel/random/boot_id; hostname") for a in made}), 8)
+        for a in made:
+            eq(a.kill(), 204)
+
+
 # ---- the end ----
 
 def descendants(pid):
@@ -1016,7 +1052,7 @@ SHARED = [control_plane, create_is_checked, times, processes, start_is_prompt, d
           input_and_signals, stream_input, deploys, attach, slow_reader, files, chunked_upload, multipart,
           init_call, tokens, tunnels, ports, routing, hostile_requests, nothing_of_the_host,
           root_stays_inside, user_is_no_root, dev_works, orphans_are_reaped, kill_leaves_nothing]
-OWN = [key_file, disk_is_limited, stop_leaves_nothing, one_server_a_state, bad_options, idle_ends]
+OWN = [key_file, disk_is_limited, without_idmapped_mounts, many_at_once, stop_leaves_nothing, one_server_a_state, bad_options, idle_ends]
 
 
 def run_all(program, uid, names):
