@@ -1017,7 +1017,7 @@ def stop_leaves_nothing(program, uid):
 def one_server_a_state(program, uid):
     with Server(program, uid=uid) as s:
         prefix = ["setpriv", "--reuid", str(uid), "--regid", str(uid), "--clear-groups"] if uid else []
-        second = subprocess.run(prefix + [program, "--state", s.state], capture_output=True, text=True,
+        second = subprocess.run(prefix + [program, "--state", s.state, *s.options], capture_output=True, text=True,
                                 timeout=DEADLINE, check=False)
         eq((second.returncode, second.stderr), (1, f"rsb-local: another rsb-local is running on {s.state}\n"))
         eq(s.call("GET", "/health")[0], 204)
