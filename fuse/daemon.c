@@ -431,6 +431,9 @@ start(struct daemon *d, struct rsb_diag *diag)
 	rsb_timer_set(d->tick, rsb_loop_now(d->loop) + TICK_NS);
 	if (d->phase == STARTING)
 		d->phase = RUNNING;
+	/* Who started us may be waiting for its stderr to end. */
+	if (!d->options->foreground)
+		(void)dup2(0, 2);
 	return rsb_supervise_send(d->sock, RSB_SUPERVISE_READY, 0, NULL);
 }
 

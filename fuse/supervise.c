@@ -266,7 +266,7 @@ supervise_loop(struct supervisor *s)
 /* ---- before it ---- */
 
 static pid_t
-start_notifier(int sock)
+start_notifier(int sock, bool foreground)
 {
 	pid_t pid = fork();
 
@@ -274,6 +274,8 @@ start_notifier(int sock)
 		return pid;
 	rsb_spawn_reset_signals();
 	rsb_spawn_close_fds(&sock, 1);
+	if (!foreground)
+		(void)dup2(0, 2);
 	(void)prctl(PR_SET_NAME, "rsb-notify");
 	/* The terminal's signals are the supervisor's business. */
 	(void)signal(SIGINT, SIG_IGN);
@@ -323,7 +325,7 @@ start_all(struct supervisor *s)
 		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, to_notifier) < 0)
 		return -errno;
 	s->sock = to_daemon[0];
-	s->notifier = start_notifier(to_notifier[1]);
+	s->notifier = start_notifier(to_notifier[1], s->opts->foreground);
 	if (s->notifier < 0)
 		return -errno;
 	(void)close(to_notifier[1]);

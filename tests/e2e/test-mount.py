@@ -203,6 +203,19 @@ def test_a_killed_supervisor_takes_the_mount_along(tmp):
         assert mount_ops.get(b.workspace + "/last") == b"words"
 
 
+def test_in_the_background_it_holds_nothing_of_its_caller(tmp):
+    with box(tmp) as b:
+        free = b.dir + "/free"
+        os.mkdir(free)
+        r = subprocess.run([MOUNT, "-o", b.options.replace("/ctl", "/ctl2"), "box", free],
+                           stdin=subprocess.DEVNULL, capture_output=True, timeout=30, check=True)
+        assert r.stdout == b"" and r.stderr == b"", r
+        mount_ops.put(free + "/x", b"x")
+        subprocess.run([MOUNT, "-u", free], check=True)
+        wait_until(lambda: not is_mounted(free), "unmount")
+        assert mount_ops.get(b.workspace + "/x") == b"x"
+
+
 def test_umount_drains_and_ends_all(tmp):
     with box(tmp) as b:
         pids = b.processes()
