@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 
+import fsx
 import mount_ops
 
 SKIP = 77
@@ -136,6 +137,14 @@ def test_every_operation(tmp):
 def test_every_operation_in_sync_mode(tmp):
     with box(tmp, "sync") as b:
         assert mount_ops.Ops(b.mount, b.workspace, b.command).run() == 0
+
+
+def test_random_operations_agree_with_a_model(tmp):
+    seed = int(os.environ.get("RSB_SEED", "1"))
+    with box(tmp) as b:
+        for s in range(seed, seed + int(os.environ.get("RSB_TEST_SEEDS", "3"))):
+            print("seed", s)
+            fsx.Fsx(f"{b.mount}/{s}", f"{b.workspace}/{s}", b.command, s).run(1500)
 
 
 def alternate(tmp, rounds, *options):
