@@ -139,7 +139,7 @@ def test_each_mutating_call_is_one_round_trip(world):
         proxy = harness.DelayProxy(server["port"], int(RTT * 1000))
         try:
             url = f"http://127.0.0.1:{proxy.port}"
-            world.rsb("mount", "-o", f"e2b.api_url={url}", "-o", f"e2b.envd_url={url}", box.name, box.mount)
+            world.rsb("mount", box.name, box.mount, env={"RSB_LOCAL_URL": url})
             for rows in (rows_on_names, rows_on_attributes, rows_on_files, rows_on_locks):
                 rows(proxy, box)
         finally:
