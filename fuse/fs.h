@@ -65,6 +65,7 @@ struct rsb_fs {
 	uint64_t epoch;          /* of the sidecar; goes up with each new one */
 	size_t sent;             /* bytes of writes on their way */
 	struct rsb_list writers; /* of struct rsb_fop.wait: wait for sent to shrink */
+	size_t ahead_size;       /* bytes read ahead and not given out */
 	struct rsb_fs_stats stats;
 	struct rsb_statfs_rep statfs; /* the latest */
 	uint64_t statfs_ns;           /* when it came; 0: never */

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#include "fuse/ahead.h"
+
 struct rsb_handles {
 	struct rsb_map by_fh;
 };
@@ -38,6 +40,7 @@ handle_free(struct rsb_handle *handle)
 	if (inode->dirty == handle)
 		inode->dirty = NULL;
 	rsb_wbuf_done(&handle->wbuf);
+	rsb_ahead_free(handle->ahead);
 	rsb_dirsnap_free(handle->snap);
 	free(handle);
 	rsb_inode_unref(inode);

@@ -17,6 +17,7 @@
 #include "fuse/inode.h"
 #include "fuse/wbuf.h"
 
+struct rsb_ahead;
 struct rsb_fop;
 struct rsb_handles;
 
@@ -39,6 +40,7 @@ struct rsb_handle {
 	bool flocks;
 	bool kill_suidgid; /* with the next write */
 
+	struct rsb_ahead *ahead;  /* NULL until it is read */
 	struct rsb_dirsnap *snap; /* directory: its listing; NULL until the first read */
 	uint64_t snap_fh;         /* under which the sidecar lists it; 0: not now */
 	bool snap_used;           /* it was read beyond its start: rewinding takes a new one */

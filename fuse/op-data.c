@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "fuse/ahead.h"
 #include "fuse/ops.h"
 #include "fuse/push.h"
 #include "fuse/reply.h"
@@ -124,6 +125,8 @@ op_read(fuse_req_t req, fuse_ino_t nodeid, size_t size, off_t offset, struct fus
 		rsb_reply_err(fop, -ENOMEM);
 		return;
 	}
+	if (rsb_ahead_read(fop))
+		return;
 	for (size_t at = 0; at < size && r >= 0; at += RSB_IO_MAX)
 		r = send_part(fop, at, rsb_min(size - at, (size_t)RSB_IO_MAX));
 	if (r < 0)
