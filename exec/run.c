@@ -37,6 +37,7 @@ struct state {
 	uint64_t last_int_ns;
 	unsigned int n_int;
 	int signal_fd;
+	int reset_r; /* of an output before the command began */
 	bool began;
 	bool ended;    /* the command: result is set */
 	bool finished; /* we may leave */
@@ -136,7 +137,11 @@ on_chan_reset(void *arg, uint64_t chan, int r)
 		s->input = NULL;
 		return;
 	}
-	finish(s, RSB_RUN_LOST, r);
+	/* A command that does not begin has no streams: the answer to its spawn says why. */
+	if (s->began)
+		finish(s, RSB_RUN_LOST, r);
+	else
+		s->reset_r = r;
 }
 
 static void
@@ -214,7 +219,9 @@ on_spawned(void *arg, int r, const void *rep)
 		return;
 	}
 	s->began = true;
-	r = rsb_client_call(s->client, RSB_OP_wait, &wait, on_exit_known, s);
+	r = s->reset_r;
+	if (r == 0)
+		r = rsb_client_call(s->client, RSB_OP_wait, &wait, on_exit_known, s);
 	if (r < 0)
 		finish(s, RSB_RUN_LOST, r);
 }
