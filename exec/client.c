@@ -227,7 +227,7 @@ say_hello(struct rsb_client *client, struct rsb_diag *diag)
 
 	r = rsb_client_call_wait(
 		client, RSB_OP_ctl_hello, &req, HELLO_TIMEOUT_NS, copy_hello, client);
-	if (r == -EPROTO)
+	if (r == -EPROTONOSUPPORT)
 		return rsb_diag_set(diag, r,
 			"the running daemon is of another version; 'rsb umount' and mount again");
 	if (r < 0)

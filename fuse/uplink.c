@@ -182,16 +182,15 @@ open_kept(struct rsb_uplink *uplink, struct rsb_diag *diag)
 static void
 on_event(void *arg, const char *kind, const char *text)
 {
-	const struct rsb_uplink *uplink = arg;
-
-	rsb_state_event(uplink->dir, kind, text);
+	/* The keeper itself writes the event log. */
+	(void)arg;
 	rsb_info("%s: %s", kind, text);
 }
 
 static int
 start_kept(struct rsb_uplink *uplink, struct rsb_diag *diag)
 {
-	struct rsb_keeper_config config = { .event = on_event, .arg = uplink };
+	struct rsb_keeper_config config = { .event = on_event };
 	struct rsb_keeper *keeper;
 	int r;
 

@@ -114,15 +114,17 @@ def test_signals_are_forwarded(world):
 
 def test_death_of_the_client_ends_the_tree(world):
     with world.sandbox() as box:
-        script = "(setsid sleep 300 &); echo $$; sleep 300"
+        def alive():
+            return int(box.sh("cat /proc/[0-9]*/comm 2>/dev/null | grep -c '^sleep$' || :"))
+
+        script = "(setsid sleep 300 &); sleep 300 & echo $$; wait"
         p = subprocess.Popen(["rsb-exec", "sh", "-c", script], cwd=box.mount, env=world.env,
                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
         p.stdout.readline()
+        harness.wait_until(lambda: alive() == 2, 10, "the tree does not start")
         p.kill()
         p.wait()
-        harness.wait_until(
-            lambda: "300" not in box.sh("cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | grep -o 'sleep 300' || :"),
-            20, "the tree lives on")
+        harness.wait_until(lambda: alive() == 0, 10, "the tree lives on")
 
 
 def test_a_background_process_does_not_hold_the_call(world):
