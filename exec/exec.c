@@ -12,9 +12,11 @@
 #include "exec/outcome.h"
 #include "exec/run.h"
 #include "exec/where.h"
+#include "util/json.h"
 #include "util/str.h"
 
 #define OVERRIDES_MAX 64
+#define STATUS_MAX ((size_t)1 << 20)
 
 struct options {
 	const char *sandbox;
@@ -165,6 +167,27 @@ make_environ(struct rsb_environ *set, const struct options *o, char **env,
 	return r;
 }
 
+/* What the daemon says of it, when a command could not even be asked for. */
+static void
+explain(const struct rsb_where *where, struct rsb_diag *diag)
+{
+	RSB_CLEANUP(rsb_buf_done) struct rsb_buf out = { .max = STATUS_MAX };
+	RSB_CLEANUP(rsb_json_freep) struct rsb_json *json = NULL;
+	const char *state = NULL;
+
+	if (rsb_daemon_status(where, &out, NULL) < 0 ||
+		rsb_json_parse(rsb_buf_view(&out), &json, NULL) < 0 ||
+		rsb_json_str(json, "state", &state) < 0)
+		return;
+	if (strcmp(state, "lost") == 0)
+		(void)rsb_diag_set(diag, 0,
+			"the sandbox %s is gone or refuses us; 'rsb destroy %s' forgets it",
+			where->state.name, where->state.name);
+	else
+		(void)rsb_diag_set(
+			diag, 0, "the sandbox %s cannot be reached (%s)", where->state.name, state);
+}
+
 void
 rsb_exec_main(int argc, char **argv, char **env, const char *program)
 {
@@ -204,5 +227,7 @@ rsb_exec_main(int argc, char **argv, char **env, const char *program)
 	run.no_stdin = o.no_stdin;
 	run.grace_ns = config.exec.grace_ns;
 	rsb_run(&run, &result, &diag);
+	if (result.end == RSB_RUN_FAILED && result.error == -EIO && !diag.text[0])
+		explain(&where, &diag);
 	rsb_outcome_exit(program, run.argv[0], &result, &diag);
 }

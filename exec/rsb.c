@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -37,6 +38,7 @@ main(int argc, char **argv)
 	const char *name = argc > 1 ? argv[1] : "";
 
 	rsb_log_init("rsb", RSB_LOG_WARN, STDERR_FILENO);
+	opterr = 0; /* one sentence, and it is ours */
 	for (size_t i = 0; i < RSB_ARRAY_SIZE(verbs); i++)
 		if (strcmp(verbs[i]->name, name) == 0)
 			return verbs[i]->run(verbs[i], argc - 1, argv + 1, environ);

@@ -144,6 +144,16 @@ open_state(struct rsb_uplink *uplink, struct rsb_diag *diag)
 }
 
 static int
+load_key(struct rsb_uplink *uplink, struct rsb_diag *diag)
+{
+	int r = rsb_state_key(uplink->dir, &uplink->key);
+
+	return r < 0 ? rsb_diag_set(diag, r, "the sidecar's key in %s cannot be used: %s",
+			       rsb_state_path(uplink->dir), rsb_diag_text(NULL, r))
+		     : 0;
+}
+
+static int
 open_kept(struct rsb_uplink *uplink, struct rsb_diag *diag)
 {
 	struct rsb_config_source source = {
@@ -159,7 +169,7 @@ open_kept(struct rsb_uplink *uplink, struct rsb_diag *diag)
 	if (r >= 0)
 		r = rsb_config_load(&source, &uplink->config, diag);
 	if (r >= 0)
-		r = rsb_state_key(uplink->dir, &uplink->key);
+		r = load_key(uplink, diag);
 	if (r >= 0)
 		r = rsb_state_socket(uplink->dir, uplink->env, &uplink->socket);
 	if (r < 0)

@@ -95,10 +95,14 @@ act_resume(struct rsb_keeper *keeper)
 static enum rsb_recover_event
 act_deploy(struct rsb_keeper *keeper)
 {
+	struct rsb_diag why = { 0 };
+	struct rsb_diag text;
 	int r;
 
-	rsb_steps_say(keeper, "restarting",
-		"the sandbox runs without its sidecar; it is being started anew");
+	rsb_link_why(keeper->link, &why);
+	(void)rsb_diag_set(&text, 0, "the sandbox runs, its sidecar is started anew: %s",
+		rsb_diag_text(&why, -ECONNREFUSED));
+	rsb_steps_say(keeper, "restarting", text.text);
 	r = rsb_keeper_deploy(&keeper->env, &keeper->saved, &keeper->sandbox, &keeper->why);
 	if (r < 0) {
 		rsb_steps_say(keeper, "failed", rsb_diag_text(&keeper->why, r));
