@@ -10,6 +10,7 @@
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "util/buf.h"
 #include "util/fd.h"
@@ -17,6 +18,8 @@
 #include "util/str.h"
 
 #define DEVICE "/dev/fuse"
+#define DEVICE_MAJOR 10 /* both in admin-guide/devices.txt of the kernel */
+#define DEVICE_MINOR 229
 #define HELPER "fusermount3"
 
 /* ---- what is mounted ---- */
@@ -177,9 +180,11 @@ rsb_mount_check(const char *mountpoint, struct rsb_diag *diag)
 	r = check_empty(mountpoint, diag);
 	if (r < 0)
 		return r;
-	if (access(DEVICE, F_OK) < 0)
+	if (stat(DEVICE, &st) < 0)
 		return rsb_diag_set(diag, -ENODEV,
 			DEVICE " is not there: load the module 'fuse', or pass the device in");
+	if (!S_ISCHR(st.st_mode) || st.st_rdev != makedev(DEVICE_MAJOR, DEVICE_MINOR))
+		return rsb_diag_set(diag, -ENODEV, DEVICE " is another thing than its name says");
 	return 0;
 }
 
