@@ -10,6 +10,7 @@ programs; else RSB_TEST_BUILD is a build tree.
 import contextlib
 import json
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -148,6 +149,34 @@ class World:
                         return json.load(port_file)
         return None
 
+    @contextlib.contextmanager
+    def own_server(self, *options):
+        """An rsb-local with options of its own, where rsb looks for one; no sandbox may be there."""
+        self.stop_server()
+        run = self.dir("run/rsb", 0o700)
+        key = os.path.join(run, "local-key")
+        if not os.path.exists(key):
+            with open(key, "w", encoding="ascii", opener=lambda p, f: os.open(p, f, 0o600)) as f:
+                f.write(secrets.token_hex(32))
+        with open(os.path.join(run, "local.log"), "wb") as log:
+            server = subprocess.Popen(
+                ["rsb-local", "--listen", "127.0.0.1:0", "--state", f"{run}/local", "--api-key-file", key,
+                 "--port-file", f"{run}/local/port.json", *options],
+                env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        wait_until(lambda: self.local_server() or server.poll() is not None, 15, "rsb-local starts")
+        try:
+            yield
+        finally:
+            server.terminate()
+            server.wait(timeout=20)
+
+    def stop_server(self):
+        server = self.local_server()
+        if server:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(server["pid"], signal.SIGTERM)
+            wait_until(lambda: not processes_of(self.env["XDG_STATE_HOME"]), 20, "rsb-local ends")
+
     def leftovers(self):
         left = [f"mount {m}" for m in mounts_below(self.tmp) if "/mnt" in m]
         state = os.path.join(self.env["XDG_STATE_HOME"], "rsb")
@@ -199,11 +228,19 @@ class Sandbox:
         with open(self.path(name), "wb") as f:
             f.write(data)
 
+    def events(self):
+        with open(self.state("events"), encoding="utf-8") as f:
+            return [json.loads(line) for line in f]
+
+    def state(self, name):
+        return os.path.join(self.world.env["XDG_STATE_HOME"], "rsb", self.name, name)
+
     def status(self):
         return json.loads(self.world.rsb("status", "--json", self.name).stdout)
 
     def down(self):
-        self.world.rsb("down", "--kill", "--force", self.name)
+        if os.path.isdir(os.path.join(self.world.env["XDG_STATE_HOME"], "rsb", self.name)):
+            self.world.rsb("down", "--kill", "--force", self.name)
         with contextlib.suppress(OSError):
             os.rmdir(self.mount)
 

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Bad input: one clear sentence, the right exit code, nothing left behind (the harness looks after each)."""
 
+import contextlib
 import os
+import shutil
 import signal
 import socket
 import subprocess
+import threading
 import time
 
 import harness
@@ -65,18 +68,100 @@ def test_mount_points(world):
         sentence(world.rsb("up", "--name", box.name, "-m", box.mount, box.source, check_status=125), "up already")
 
 
+def test_no_dev_fuse(world):
+    """A machine without the device, and one whose device cannot be used, as mount namespaces."""
+    source = world.fresh("src")
+    dev = world.dir("dev")
+    keep = ("null", "zero", "full", "random", "urandom", "tty")
+    script = "".join(f"touch {dev}/{n}; mount --bind /dev/{n} {dev}/{n}; " for n in keep)
+    up = 'exec rsb up --name nofuse -m "$1" "$2"'
+    # A server of there would hold those mounts.
+    with world.own_server():
+        for prepare, words in ((f"{script} mount --rbind {dev} /dev", ("/dev/fuse is not there",)),
+                               ("mount --bind /dev/null /dev/fuse", ("/dev/fuse is another thing",))):
+            r = world.run("unshare", "-m", "sh", "-ec", f"{prepare}; {up}", "sh", f"{world.tmp}/mnt-nofuse", source,
+                          check_status=125)
+            sentence(r, *words)
+            check(not os.path.exists(f"{world.tmp}/mnt-nofuse"), "the mount point is removed")
+    shutil.rmtree(dev)
+
+
+def test_mount_program(world):
+    """rsb-mount NAME DIR: 1 for whatever does not work, 2 for what makes no sense."""
+    empty = world.fresh()
+    full = world.fresh()
+    with open(f"{full}/file", "w", encoding="ascii"):
+        pass
+    sentence(world.run("rsb-mount", "nobody", empty, check_status=1), "rsb-mount: ", "nobody")
+    with world.sandbox() as box:
+        sentence(world.run("rsb-mount", box.name, empty, check_status=1), "rsb-mount: ", box.name)
+        world.rsb("umount", box.name)
+        sentence(world.run("rsb-mount", box.name, full, check_status=1), full, "not empty")
+        sentence(world.run("rsb-mount", box.name, f"{full}/file", check_status=1), "not a directory")
+        sentence(world.run("rsb-mount", box.name, f"{full}/absent", check_status=1), "does not exist")
+        sentence(world.run("rsb-mount", box.name, "/proc", check_status=1), "/proc", "mount point of 'proc' already")
+        sentence(world.run("rsb-mount", box.name, check_status=2), "rsb-mount: ")
+        sentence(world.run("rsb-mount", "-o", "no_such", box.name, empty, check_status=2), "no_such")
+        world.run("rsb-mount", box.name, empty)
+        check(os.path.ismount(empty), "it is mounted")
+        world.run("rsb-mount", "-u", empty)
+        check(not os.path.ismount(empty), "it is not mounted any more")
+    os.rmdir(empty)
+
+
 def test_wrong_key(world):
     with world.sandbox() as box:
+        box.write("file", b"kept")
         world.rsb("umount", box.name)
-        key = f"{world.env['XDG_STATE_HOME']}/rsb/{box.name}/key"
-        with open(key, "rb") as f:
+        with open(box.state("key"), "rb") as f:
             old = f.read()
-        with open(key, "wb") as f:
-            f.write(bytes(len(old)))
-        # The keeper may only bring a sidecar with the new key; that it was refused is in the event log.
-        world.rsb("mount", box.name, box.mount, check_status=None)
-        with open(f"{world.env['XDG_STATE_HOME']}/rsb/{box.name}/events", encoding="utf-8") as f:
-            check("key" in f.read(), "the refusal is an event")
+        # One that is none: nothing is begun with it.
+        with open(box.state("key"), "wb") as f:
+            f.write(b"no key")
+        sentence(world.rsb("mount", box.name, box.mount, check_status=125), "key", os.path.dirname(box.state("key")))
+        # Another one: the sandbox is ours all the same, so it gets a sidecar with this key.
+        with open(box.state("key"), "wb") as f:
+            f.write(old.translate(bytes.maketrans(b"0123456789abcdef", b"123456789abcdef0")))
+        world.rsb("mount", box.name, box.mount)
+        equal(box.sh("cat file"), "kept")
+        told = [e["text"] for e in box.events() if e["kind"] == "restarting"]
+        equal(len(told), 1, "it is told once")
+        check("the key was refused" in told[0], told)
+        # The old one fits no more.
+        world.rsb("umount", box.name)
+
+
+def test_another_version(world):
+    """A daemon from before an update answers a program from after it."""
+    with world.sandbox() as box:
+        run = f"{world.env['XDG_RUNTIME_DIR']}/rsb"
+        path, = [f"{run}/{n}" for n in os.listdir(run) if n.endswith(".sock")]
+        os.rename(path, path + ".real")
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        listener.bind(path)
+        listener.listen()
+
+        def pass_on():
+            client, _ = listener.accept()
+            daemon = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            daemon.connect(path + ".real")
+            # The hash of the table of operations ends the request.
+            hello = bytearray(client.recv(1 << 16))
+            hello[-1] ^= 1
+            daemon.send(hello)
+            client.send(daemon.recv(1 << 16))
+            client.recv(1)
+            client.close()
+            daemon.close()
+
+        other = threading.Thread(target=pass_on)
+        other.start()
+        r = box.exec("true", check_status=125)
+        other.join()
+        listener.close()
+        os.rename(path + ".real", path)
+        sentence(r, "rsb-exec: fatal: ", "another version", "rsb umount")
+        equal(box.sh("echo again"), "again\n")
 
 
 def test_port_taken(world):
@@ -91,48 +176,64 @@ def test_port_taken(world):
 def test_sandbox_killed_behind_our_back(world):
     with world.sandbox() as box:
         server = world.local_server()
-        sandbox_id = box.status()["sandbox"]
-        p = subprocess.Popen(["rsb-exec", "sleep", "300"], cwd=box.mount, env=world.env,
-                             stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        time.sleep(0.5)
-        world.run("curl", "-sf", "-X", "DELETE", "-H", "X-API-Key: any",
-                  f"http://127.0.0.1:{server['port']}/sandboxes/{sandbox_id}")
-        equal(p.wait(timeout=90), 125)
-        check(p.stderr.read().startswith(b"rsb-exec: lost: "), "what became of the command")
-        deadline = time.monotonic() + 90
-        while True:
-            try:
-                os.listdir(box.mount)
-                check(time.monotonic() < deadline, "the mount does not fail")
-            except OSError as e:
-                check(e.strerror == "Input/output error", e.strerror)
-                break
-            time.sleep(0.2)
-        sentence(box.exec("true", cwd="/", check_status=125, env={"RSB_SANDBOX": box.name}), "rsb-exec: fatal: ")
+        with open(f"{world.env['XDG_RUNTIME_DIR']}/rsb/local-key", encoding="ascii") as f:
+            key = f.read().strip()
+        with open(box.path("file"), "wb") as f:
+            p = subprocess.Popen(["rsb-exec", "sh", "-c", "echo runs; sleep 300"], cwd=box.mount, env=world.env,
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            equal(p.stdout.readline(), b"runs\n")
+            f.write(b"x")
+            f.flush()
+            world.run("curl", "-sf", "-X", "DELETE", "-H", f"X-API-Key: {key}",
+                      f"http://127.0.0.1:{server['port']}/sandboxes/{box.status()['sandbox_id']}")
+            equal(p.wait(timeout=20), 125)
+            sentence(subprocess.CompletedProcess([], 125, b"", p.stderr.read()), "rsb-exec: lost: ")
+            start = time.monotonic()
+            for operation in (lambda: os.listdir(box.mount), lambda: os.stat(box.path("file")),
+                              lambda: os.fsync(f.fileno())):
+                try:
+                    operation()
+                    check(False, "the mount does not fail")
+                except OSError as e:
+                    equal(e.strerror, "Input/output error")
+            check(time.monotonic() - start < 2, "the mount hangs")
+            # What was lost has been told by fsync.
+            with contextlib.suppress(OSError):
+                f.close()
+        sentence(box.exec("true", cwd="/", check_status=125, env={"RSB_SANDBOX": box.name}),
+                 "rsb-exec: fatal: ", box.name, "rsb destroy")
+        equal(box.status()["state"], "lost")
+        sentence(world.rsb("up", "--name", box.name, "-m", box.mount, box.source, check_status=125), "up already")
+        world.rsb("umount", box.name)
+        sentence(world.rsb("up", "--name", box.name, "-m", box.mount, box.source, check_status=125), "gone")
+        world.rsb("destroy", box.name)
+        equal(world.leftovers(), [], "left behind")
 
 
 def test_disk_full(world):
-    with world.sandbox() as box:
-        free = os.statvfs(box.mount)
-        check(free.f_bavail * free.f_frsize < 1 << 30, "this world's sandboxes have a disk of 256 MiB")
-        box.sh("dd if=/dev/zero of=fill bs=1M count=400 2>/dev/null; exit 0")
-        try:
-            with open(box.path("more"), "wb") as f:
-                f.write(b"x" * 5_000_000)
-            check(False, "a write into a full disk succeeds")
-        except OSError as e:
-            equal(e.strerror, "No space left on device")
-        os.unlink(box.path("fill"))
-        box.write("more", b"x" * 1000)
-        equal(box.sh("wc -c <more").strip(), "1000")
-    # A tree that does not fit is refused, and its sandbox does not stay.
-    source = world.fresh("src")
-    with open(f"{source}/large", "wb") as f:
-        for _ in range(400):
-            f.write(os.urandom(1 << 20))
-    sentence(world.rsb("up", "--name", "full", "-m", f"{world.tmp}/mnt-full", source, check_status=125, timeout=300),
-             "No space left")
-    os.unlink(f"{source}/large")
+    with world.own_server("--disk", "256M"):
+        with world.sandbox() as box:
+            free = os.statvfs(box.mount)
+            check(free.f_bavail * free.f_frsize < 1 << 28, "the disk is larger than it should be")
+            box.sh("dd if=/dev/zero of=fill bs=1M count=400 2>/dev/null; exit 0")
+            try:
+                with open(box.path("more"), "wb") as f:
+                    f.write(b"x" * 5_000_000)
+                check(False, "a write into a full disk succeeds")
+            except OSError as e:
+                equal(e.strerror, "No space left on device")
+            os.unlink(box.path("fill"))
+            box.write("more", b"x" * 1000)
+            equal(box.sh("wc -c <more").strip(), "1000")
+        # A tree that does not fit is refused, and its sandbox does not stay.
+        source = world.fresh("src")
+        block = os.urandom(1 << 20)
+        with open(f"{source}/large", "wb") as f:
+            for _ in range(300):
+                f.write(block)
+        sentence(world.rsb("up", "--name", "full", "-m", f"{world.tmp}/mnt-full", source, check_status=125),
+                 "No space left")
+        os.unlink(f"{source}/large")
 
 
 def test_a_line_of_300_mb(world):

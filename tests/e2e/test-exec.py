@@ -137,23 +137,65 @@ def test_a_background_process_does_not_hold_the_call(world):
 
 def test_fast_commands_lose_no_byte(world):
     """8 clients at a time."""
-    total = 10_000
+    total, n_client = 10_000, 8
+    loop = 'i=$1; while [ $i -lt $2 ]; do rsb-exec echo line $i || echo status $?; i=$((i+$3)); done'
     with world.sandbox() as box:
-        problems = []
+        clients = [subprocess.Popen(["sh", "-c", loop, "sh", str(k), str(total), str(n_client)], cwd=box.mount,
+                                    env=world.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                    stderr=subprocess.PIPE) for k in range(n_client)]
+        outputs = [None] * n_client
 
-        def client(k):
-            for i in range(k, total, 8):
-                r = subprocess.run(["rsb-exec", "echo", f"line {i}"], cwd=box.mount, env=world.env,
-                                   stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False)
-                if (r.returncode, r.stdout, r.stderr) != (0, b"line %d\n" % i, b""):
-                    problems.append((i, r))
+        def collect(k):
+            outputs[k] = clients[k].communicate(timeout=600)
 
-        threads = [threading.Thread(target=client, args=(k,)) for k in range(8)]
+        threads = [threading.Thread(target=collect, args=(k,)) for k in range(n_client)]
         for t in threads:
             t.start()
         for t in threads:
             t.join()
-        check(not problems, f"{len(problems)} of {total} went wrong, first {problems[:1]!r:.600}")
+        for k, (out, err) in enumerate(outputs):
+            equal(err, b"", f"stderr of client {k}")
+            equal(out, b"".join(b"line %d\n" % i for i in range(k, total, n_client)), f"stdout of client {k}")
+
+
+def test_two_hundred_at_once(world):
+    with world.sandbox() as box:
+        clients = [subprocess.Popen(["rsb-exec", "sh", "-c", f"echo {i}; echo e{i} >&2; exit {i % 100}"],
+                                    cwd=box.mount, env=world.env, stdin=subprocess.DEVNULL,
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE) for i in range(200)]
+        for i, p in enumerate(clients):
+            out, err = p.communicate(timeout=120)
+            equal((p.returncode, out, err), (i % 100, b"%d\n" % i, b"e%d\n" % i), f"command {i}")
+
+
+def cpu_seconds(marker):
+    """Of each of our programs on this side, and of the sandbox's: they are children of this world's rsb-local."""
+    ticks = os.sysconf("SC_CLK_TCK")
+    used = {}
+    for pid, command in harness.processes_of(marker):
+        try:
+            with open(f"/proc/{pid}/stat", encoding="ascii") as f:
+                fields = f.read().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        used[(pid, command)] = (int(fields[11]) + int(fields[12])) / ticks
+    return used
+
+
+def test_nobody_works_while_nothing_happens(world):
+    with world.sandbox() as box:
+        equal(box.sh("echo up"), "up\n")
+        time.sleep(1)
+        before = cpu_seconds(world.env["XDG_STATE_HOME"])
+        sidecar = "cat /proc/[0-9]*/stat | grep rsb-sidecar | cut -d' ' -f14,15"
+        far_before = sum(map(int, box.sh(sidecar).split()))
+        time.sleep(5)
+        after = cpu_seconds(world.env["XDG_STATE_HOME"])
+        far_after = sum(map(int, box.sh(sidecar).split()))
+        for key, seconds in after.items():
+            used = seconds - before.get(key, 0)
+            check(used <= 0.1, f"{key} used {used:.2f} s of 5")
+        check(far_after - far_before <= 10, f"the sidecar used {far_after - far_before} ticks in 5 s")
 
 
 def test_order_holds_between_edit_and_build(world):
