@@ -108,7 +108,7 @@ rsb_status_write(const struct rsb_status *status, struct rsb_buf *out)
 		running = rsb_relay_running(rsb_control_relay(status->control));
 	r = rsb_json_set_str(json, "name", info->name);
 	if (r >= 0)
-		r = rsb_json_set_str(json, "sandbox_id", info->sandbox_id);
+		r = rsb_json_set_str(json, "sandbox", info->sandbox_id);
 	if (r >= 0)
 		r = rsb_json_set_str(json, "state", rsb_uplink_state(status->uplink));
 	if (r >= 0)
