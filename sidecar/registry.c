@@ -40,7 +40,7 @@ struct rsb_registry {
 	uint8_t sandbox[SANDBOX_MAX];
 	size_t sandbox_size;
 	bool has_sandbox;
-	uint32_t nonce; /* {const after new} */
+	uint32_t nonce;
 	uint64_t generation;
 	char boot_id[BOOT_ID_SIZE]; /* {const after new} */
 	char epoch[EPOCH_SIZE];
@@ -163,6 +163,8 @@ next_generation(struct rsb_registry *registry)
 {
 	end_all(registry);
 	registry->generation++;
+	/* Two copies of one memory count alike; without randomness the count has to do. */
+	(void)rsb_random(&registry->nonce, sizeof(registry->nonce));
 	name_epoch(registry);
 }
 
@@ -252,9 +254,23 @@ open_new(struct rsb_registry *registry, const struct rsb_hello *hello, struct en
 	return 0;
 }
 
+/*
+ * The host knew less when it sent this than when it spoke on the connection that is there: the hello
+ * was held up on its way, and its connection was given up since.
+ */
+static bool
+is_late(const struct entry *entry, const struct rsb_stream_state *peer)
+{
+	struct rsb_stream_state mine;
+
+	rsb_stream_state(rsb_session_stream(entry->sess->proto), &mine);
+	return entry->sess->carrier && peer->received < mine.acked;
+}
+
 /* Goes on with the session of before: 1. 0: there is none, or nothing of it can be used. */
 static int
-resume(struct rsb_registry *registry, const struct rsb_join *join, struct rsb_sess **ret_sess)
+resume(struct rsb_registry *registry, const struct rsb_join *join, struct rsb_sess **ret_sess,
+	struct rsb_diag *diag)
 {
 	const struct rsb_hello *hello = join->hello;
 	const struct rsb_stream_state peer = {
@@ -272,6 +288,8 @@ resume(struct rsb_registry *registry, const struct rsb_join *join, struct rsb_se
 		end_entry(registry, entry);
 		return 0;
 	}
+	if (is_late(entry, &peer))
+		return rsb_diag_set(diag, -EBUSY, "a newer connection of this session is there");
 	if (rsb_sess_attach(entry->sess, join->carrier, join->version, &peer, join->zip) < 0) {
 		rsb_info("the host and this memory do not fit together: all sessions end");
 		next_generation(registry);
@@ -292,7 +310,10 @@ rsb_registry_open(struct rsb_registry *registry, const struct rsb_join *join,
 	if (registry->idle)
 		return rsb_diag_set(diag, -ESHUTDOWN, "the sidecar is ending");
 	check_sandbox(registry, join->hello->sandbox_id);
-	if (resume(registry, join, ret_sess)) {
+	r = resume(registry, join, ret_sess, diag);
+	if (r < 0)
+		return r;
+	if (r > 0) {
 		*ret_resumed = true;
 		return 0;
 	}

@@ -256,8 +256,10 @@ add_call(struct rsb_link *link, const struct ticket *ticket, struct rsb_pending_
 	if (r == 0)
 		r = rsb_pending_add(&link->pending, call);
 	if (r == 0) {
-		r = rsb_outbox_message(
-			&link->outbox, writes ? RSB_CLASS_FIFO : RSB_CLASS_READ, msg);
+		/* What waits for a mutation must not overtake it: its reply's space would be held
+		 * against the very mutation that it waits for. */
+		r = rsb_outbox_message(&link->outbox,
+			writes || ticket->after ? RSB_CLASS_FIFO : RSB_CLASS_READ, msg);
 		if (r < 0)
 			(void)rsb_pending_take(&link->pending, call->id); /* just added */
 	}

@@ -151,6 +151,29 @@ START_TEST(gives_the_session_to_the_newer_connection)
 }
 END_TEST
 
+START_TEST(refuses_a_hello_that_was_held_up)
+{
+	struct guest guest = { .n_lost = 0 }, late = { .n_lost = 0 };
+	const struct rsb_frame ack = { .type = RSB_FRAME_ACK, .a = 1, .b = RSB_HOST_WINDOW };
+	struct rsb_stream *stream;
+	struct rsb_frame frame;
+	struct house house;
+
+	house_init(&house);
+	ck_assert_int_eq(come(&house, &guest, "box", "1"), 0);
+	stream = rsb_session_stream(guest.sess->proto);
+	ck_assert_int_eq(rsb_stream_send(stream, RSB_CLASS_READ, rsb_bytes_str("reply")), 0);
+	ck_assert_int_eq(rsb_stream_output(stream, &frame), 1);
+	ck_assert_int_eq(rsb_stream_input(stream, &ack), 0);
+	/* It says that it has nothing, but on the connection that lives it said more. */
+	(void)strcpy(late.epoch, guest.epoch);
+	ck_assert_int_eq(come(&house, &late, "box", "1"), -EBUSY);
+	ck_assert_uint_eq(guest.n_lost, 0);
+	ck_assert_ptr_eq(guest.sess->carrier, &guest.carrier);
+	house_done(&house);
+}
+END_TEST
+
 START_TEST(begins_anew_for_a_host_that_knows_nothing)
 {
 	struct guest guest = { .n_lost = 0 };
@@ -273,6 +296,7 @@ main(void)
 	const TTest *const tests[] = {
 		goes_on_with_the_session_of_before,
 		gives_the_session_to_the_newer_connection,
+		refuses_a_hello_that_was_held_up,
 		begins_anew_for_a_host_that_knows_nothing,
 		forgets_all_when_it_was_forked,
 		forgets_all_when_it_was_rolled_back,
