@@ -57,6 +57,7 @@ rsb_fs_free(struct rsb_fs *fs)
 		return;
 	fs->closing = true;
 	rsb_handles_free(fs->handles);
+	rsb_dirsnap_free(fs->left.snap);
 	rsb_names_free(fs->names);
 	rsb_inodes_free(fs->inodes);
 	rsb_send_free(fs->send);
@@ -134,6 +135,12 @@ rsb_fs_keeps(const struct rsb_fs *fs, uint64_t since)
 	return rsb_cache_on(&fs->cache) && since >= fs->generation_seq;
 }
 
+bool
+rsb_fs_unchanged(const struct rsb_fs *fs, const struct rsb_inode *inode, uint64_t since)
+{
+	return rsb_fs_keeps(fs, since) && inode->changed <= since && !inode->n_mutating;
+}
+
 void
 rsb_fs_learn(
 	struct rsb_fs *fs, struct rsb_inode *inode, const struct rsb_attr *attr, uint64_t since)
@@ -181,10 +188,14 @@ rsb_fs_name(struct rsb_fs *fs, struct rsb_inode *dir, struct rsb_bytes name,
 	if (inode)
 		rsb_inode_hint(inode, dir, name);
 	/* A change of the directory sent later may have undone what this reply tells. */
-	if (rsb_fs_keeps(fs, since) && dir->changed <= since)
+	if (rsb_fs_keeps(fs, since) && dir->changed <= since) {
 		rsb_names_put(fs->names, dir, name, inode);
-	else
-		rsb_names_drop(fs->names, dir, name);
+		return;
+	}
+	rsb_names_drop(fs->names, dir, name);
+	/* Not in the table, it would be taken for absent. */
+	if (inode)
+		dir->listed_gen = 0;
 }
 
 bool

@@ -69,6 +69,11 @@ struct rsb_fs {
 	struct rsb_fs_stats stats;
 	struct rsb_statfs_rep statfs; /* the latest */
 	uint64_t statfs_ns;           /* when it came; 0: never */
+	struct {
+		struct rsb_dirsnap *snap; /* the whole listing that was closed last */
+		uint64_t nodeid;
+		uint64_t since;
+	} left;
 	bool closing;
 	bool kernel_epoch;    /* the kernel can drop all names at once */
 	uint32_t kernel_kill; /* the request at hand asks to drop set-user-ID: fuse/session.c */
@@ -97,6 +102,8 @@ void rsb_fs_foreign_end_locked(struct rsb_fs *fs);
 
 /* What was learnt by a request sent at since may be kept. */
 bool rsb_fs_keeps(const struct rsb_fs *fs, uint64_t since);
+/* What a request sent at since said about inode, or about the names in it, is still so. */
+bool rsb_fs_unchanged(const struct rsb_fs *fs, const struct rsb_inode *inode, uint64_t since);
 /* What the reply to a read that was sent at since says about a node. */
 void rsb_fs_learn(
 	struct rsb_fs *fs, struct rsb_inode *inode, const struct rsb_attr *attr, uint64_t since);

@@ -43,6 +43,7 @@ struct rsb_handle {
 	struct rsb_ahead *ahead;  /* NULL until it is read */
 	struct rsb_dirsnap *snap; /* directory: its listing; NULL until the first read */
 	uint64_t snap_fh;         /* under which the sidecar lists it; 0: not now */
+	uint64_t snap_since;      /* the clock of fuse/fs.h when the listing began */
 	bool snap_used;           /* it was read beyond its start: rewinding takes a new one */
 	struct rsb_list readers;  /* of struct rsb_fop.wait: wait for more of snap */
 };

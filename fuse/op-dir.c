@@ -8,6 +8,8 @@
 #include "fuse/send.h"
 #include "proto/codec.h"
 
+#define N_DOT 2u /* entries that every snapshot begins with */
+
 /*
  * One listing being loaded into a snapshot, page by page. With the cache on it also teaches us
  * names and attributes, so that a walk needs no look-ups; while commands run nothing of that
@@ -126,8 +128,11 @@ try_answer(struct rsb_fop *fop)
 		rsb_reply_err(fop, state);
 		return true;
 	}
-	/* Nothing at all would be the end of the directory. */
-	if (state == 0 && fop->offset >= rsb_dirsnap_count(snap))
+	/*
+	 * Nothing at all would be the end of the directory. "." and ".." alone would use up the one
+	 * readdirplus that the kernel sends unasked, and each name would be looked up afterwards.
+	 */
+	if (state == 0 && fop->offset + N_DOT >= rsb_dirsnap_count(snap))
 		return false;
 	answer(fop);
 	return true;
@@ -193,8 +198,8 @@ note_listed(struct load *load)
 	struct rsb_fs *fs = load->fs;
 	struct rsb_inode *dir = load->handle->inode;
 
-	if (load->plus && rsb_fs_keeps(fs, load->since) && dir->changed <= load->since &&
-		!dir->n_mutating && rsb_names_count(fs->names) < RSB_NAMES_MAX)
+	if (load->plus && rsb_fs_unchanged(fs, dir, load->since) &&
+		rsb_names_count(fs->names) < RSB_NAMES_MAX)
 		dir->listed_gen = fs->cache.generation;
 }
 
@@ -249,6 +254,35 @@ next_page(struct load *load)
 	return rsb_send_call(fs->send, RSB_OP_readdir, &msg, on_page, load, NULL);
 }
 
+/*
+ * rm -r opens each directory twice in a row, and the kernel keeps only listings that were read to
+ * their end.
+ */
+static void
+leave_snap(struct rsb_fs *fs, struct rsb_handle *handle)
+{
+	if (!handle->snap || rsb_dirsnap_state(handle->snap) != 1)
+		return;
+	rsb_dirsnap_free(fs->left.snap);
+	fs->left.snap = rsb_steal(&handle->snap);
+	fs->left.nodeid = handle->inode->nodeid;
+	fs->left.since = handle->snap_since;
+}
+
+static bool
+take_left_snap(struct rsb_fs *fs, struct rsb_handle *handle)
+{
+	if (!fs->left.snap || fs->left.nodeid != handle->inode->nodeid ||
+		!rsb_fs_unchanged(fs, handle->inode, fs->left.since))
+		return false;
+	rsb_dirsnap_free(handle->snap);
+	handle->snap = rsb_steal(&fs->left.snap);
+	handle->snap_since = fs->left.since;
+	handle->snap_used = false;
+	handle->snap_fh = 0;
+	return true;
+}
+
 /* A new snapshot for handle, in place of the old one. */
 static int
 start_load(struct rsb_fs *fs, struct rsb_handle *handle)
@@ -259,6 +293,8 @@ start_load(struct rsb_fs *fs, struct rsb_handle *handle)
 	struct load *load;
 	int r;
 
+	if (take_left_snap(fs, handle))
+		return 0;
 	r = rsb_dirsnap_new(ino, parent && parent->attr.ino ? parent->attr.ino : ino, &snap);
 	if (r < 0)
 		return r;
@@ -276,6 +312,7 @@ start_load(struct rsb_fs *fs, struct rsb_handle *handle)
 	};
 	rsb_dirsnap_free(handle->snap);
 	handle->snap = snap;
+	handle->snap_since = load->since;
 	handle->snap_used = false;
 	handle->snap_fh = load->fh;
 	r = next_page(load);
@@ -346,6 +383,7 @@ op_releasedir(fuse_req_t req, fuse_ino_t nodeid, struct fuse_file_info *fi)
 	/* A listing under way sees that it is not wanted any more. */
 	handle->snap_fh = 0;
 	handle->closed = true;
+	leave_snap(fs, handle);
 	rsb_handle_unref(fs->handles, handle);
 }
 

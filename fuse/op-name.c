@@ -168,6 +168,9 @@ on_made(struct rsb_fop *fop, int r, const void *rep)
 	fop->other = inode;
 	rsb_fs_name(fs, fop->inode, rsb_bytes_str(fop->name), inode, fop->since);
 	rsb_fs_learn(fs, inode, &entry->attr, fop->since);
+	/* Nobody else has put anything into a new directory; what we did is in the table. */
+	if (S_ISDIR(inode->attr.mode) && rsb_fs_unchanged(fs, inode, fop->since))
+		inode->listed_gen = fs->cache.generation;
 	rsb_reply_entry(fop, fop->inode, fop->name, inode);
 }
 

@@ -8,6 +8,7 @@ most 1.5 round trips for each mutating call.
 import contextlib
 import fcntl
 import os
+import shutil
 import time
 
 import harness
@@ -19,11 +20,11 @@ RTT = 0.2
 class Row:
     """with Row(...): the calls of one row; then its messages and its time are checked.
 
-    extra: seconds that it takes without any distance.
+    extra: seconds that it takes without any distance. none_of: messages that would not be needed.
     """
 
-    def __init__(self, proxy, name, calls, messages=None, extra=0.0):
-        self.proxy, self.name, self.calls, self.extra = proxy, name, calls, extra
+    def __init__(self, proxy, name, calls, messages=None, extra=0.0, none_of=()):
+        self.proxy, self.name, self.calls, self.extra, self.none_of = proxy, name, calls, extra, none_of
         self.messages = calls if messages is None else messages
 
     def __enter__(self):
@@ -41,6 +42,7 @@ class Row:
         trips = (took - self.extra) / RTT
         print(f"     {self.name}: {record['mutations']} messages, {trips:.2f} round trips", flush=True)
         equal(record["mutations"], self.messages, f"{self.name}: mutating messages of {record}")
+        equal([m for m in self.none_of if m in record], [], f"{self.name}: messages of {record}")
         check(trips <= 1.5 * self.calls + 0.25, f"{self.name}: took {trips:.2f} round trips for {self.calls} calls")
 
 
@@ -75,6 +77,25 @@ def rows_on_names(proxy, box):
         os.unlink(box.path("b"))
     with Row(proxy, "mkfifo", 1):
         os.mkfifo(box.path("x"))
+
+
+def rows_in_a_new_directory(proxy, box):
+    known(box, "new")
+    with Row(proxy, "mkdir, then create in it", 3, none_of=["lookup"]):
+        os.mkdir(box.path("new"))
+        box.write("new/a", b"a")
+    with Row(proxy, "what is absent in it", 0):
+        check(not os.path.exists(box.path("new/b")), "new/b is there")
+    with Row(proxy, "list it, and stat each name", 1, messages=0, none_of=["lookup", "getattr"]):
+        equal([os.stat(box.path("new", n)).st_size for n in os.listdir(box.path("new"))], [1])
+    # As rm(1) does: the first reading ends before the end of the directory.
+    os.mkdir(box.path("new/deep"))
+    with Row(proxy, "list half of it, then all of it", 1, messages=0):
+        with os.scandir(box.path("new")) as entries:
+            next(entries)
+        equal(sorted(os.listdir(box.path("new"))), ["a", "deep"])
+    with Row(proxy, "rm -r", 3, none_of=["lookup"]):
+        shutil.rmtree(box.path("new"))
 
 
 def rows_on_attributes(proxy, box):
@@ -161,7 +182,7 @@ def test_each_mutating_call_is_one_round_trip(world):
         try:
             url = f"http://127.0.0.1:{proxy.port}"
             world.rsb("mount", box.name, box.mount, env={"RSB_LOCAL_URL": url})
-            for rows in (rows_on_names, rows_on_attributes, rows_on_files, rows_on_locks):
+            for rows in (rows_on_names, rows_in_a_new_directory, rows_on_attributes, rows_on_files, rows_on_locks):
                 rows(proxy, box)
         finally:
             world.rsb("umount", box.name)
