@@ -6,6 +6,7 @@
 
 #include "exec/outcome.h"
 #include "exec/verbs.h"
+#include "util/fd.h"
 #include "util/log.h"
 
 static const struct rsb_verb *const verbs[] = {
@@ -37,6 +38,8 @@ main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "";
 
+	if (rsb_fd_fill_standard() < 0)
+		return RSB_EXIT_FAILED;
 	rsb_log_init("rsb", RSB_LOG_WARN, STDERR_FILENO);
 	opterr = 0; /* one sentence, and it is ours */
 	for (size_t i = 0; i < RSB_ARRAY_SIZE(verbs); i++)

@@ -12,6 +12,7 @@
 #include "fuse/options.h"
 #include "fuse/supervise.h"
 #include "fuse/uplink.h"
+#include "util/fd.h"
 #include "util/log.h"
 
 /* mount(8)'s exit codes, for mount.fuse.rsb. */
@@ -126,6 +127,8 @@ main(int argc, char **argv)
 	struct rsb_diag diag = { .text = "" };
 	int r;
 
+	if (rsb_fd_fill_standard() < 0)
+		return 1;
 	rsb_log_init("rsb-mount", RSB_LOG_INFO, 2);
 	r = rsb_options_parse(argc, argv, &start.options, &diag);
 	if (r >= 0 && start.options.help)

@@ -185,6 +185,22 @@ set_flag(int fd, int get, int set, int flag, bool on)
 }
 
 int
+rsb_fd_fill_standard(void)
+{
+	for (int fd = 0; fd <= 2; fd++) {
+		int got;
+
+		if (fcntl(fd, F_GETFD) >= 0)
+			continue;
+		/* the lowest that is free, hence fd; for children too */
+		got = open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);
+		if (got != fd)
+			return got < 0 ? -errno : -EBADF;
+	}
+	return 0;
+}
+
+int
 rsb_fd_nonblock(int fd, bool on)
 {
 	return set_flag(fd, F_GETFL, F_SETFL, O_NONBLOCK, on);

@@ -22,6 +22,11 @@ rsb_nodiscard int rsb_fd_read_file(int dir_fd, const char *name, size_t max, cha
 rsb_nodiscard int rsb_fd_replace_file(
 	int dir_fd, const char *name, struct rsb_bytes data, unsigned int mode);
 
+/*
+ * Fills those of 0, 1 and 2 that are closed, before anything else gets their numbers: with what
+ * can be neither read (0) nor written (1, 2), so that use of it fails as that of a closed one.
+ */
+rsb_nodiscard int rsb_fd_fill_standard(void);
 rsb_nodiscard int rsb_fd_nonblock(int fd, bool on);
 rsb_nodiscard int rsb_fd_cloexec(int fd, bool on);
 

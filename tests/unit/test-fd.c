@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "tests/unit/unit.h"
 #include "util/fd.h"
@@ -266,6 +267,30 @@ START_TEST(makes_directories_on_the_way)
 }
 END_TEST
 
+START_TEST(fills_closed_standard_descriptors)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0) {
+		char byte = 0;
+
+		(void)close(0);
+		(void)close(1);
+		if (rsb_fd_fill_standard() < 0)
+			_exit(1);
+		if (read(0, &byte, 1) >= 0 || errno != EBADF)
+			_exit(2);
+		if (write(1, &byte, 1) >= 0 || errno != EBADF)
+			_exit(3);
+		_exit(fcntl(2, F_GETFD) < 0 ? 4 : 0);
+	}
+	ck_assert_int_gt(pid, 0);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -281,6 +306,7 @@ main(void)
 		listens_and_connects_on_a_path,
 		refuses_a_path_that_no_socket_can_have,
 		makes_directories_on_the_way,
+		fills_closed_standard_descriptors,
 	};
 
 	return unit_run("fd", tests, RSB_ARRAY_SIZE(tests));
