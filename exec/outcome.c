@@ -67,6 +67,10 @@ rsb_outcome_exit(const char *program, const char *argv0, const struct rsb_run_re
 		(void)fprintf(
 			stderr, "%s: fatal: %s\n", program, rsb_diag_text(diag, result->error));
 		exit(RSB_EXIT_FAILED);
+	case RSB_RUN_UNWRITTEN:
+		(void)fprintf(stderr, "%s: lost: the command's output cannot be written: %s\n",
+			program, strerror(-result->error));
+		exit(RSB_EXIT_FAILED);
 	case RSB_RUN_LOST:
 	default:
 		(void)fprintf(stderr,

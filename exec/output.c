@@ -138,9 +138,20 @@ rsb_output_write(struct rsb_output *output, struct rsb_bytes data)
 	if (data.size == 0)
 		return 0;
 	r = rsb_buf_append(&output->waiting, data.data, data.size);
-	if (r < 0 || output->source)
-		return r;
-	return rsb_loop_add(output->loop, output->fd, EPOLLOUT, on_ready, output, &output->source);
+	if (r == 0 && !output->source)
+		r = rsb_loop_add(
+			output->loop, output->fd, EPOLLOUT, on_ready, output, &output->source);
+	if (r == 0)
+		return 0;
+	/* What nobody will push must not wait. */
+	rsb_buf_clear(&output->waiting);
+	if (r == -EPERM && !output->is_file) {
+		/* A device that epoll(7) does not take is ready at all times, as a file is. */
+		output->is_file = true;
+		return rsb_output_write(output, data);
+	}
+	output->error = r;
+	return r;
 }
 
 bool

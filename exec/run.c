@@ -38,6 +38,7 @@ struct state {
 	unsigned int n_int;
 	int signal_fd;
 	int reset_r; /* of an output before the command began */
+	int write_r; /* why output is missing */
 	bool began;
 	bool ended;    /* the command: result is set */
 	bool finished; /* we may leave */
@@ -82,7 +83,12 @@ out_of(struct state *s, uint64_t chan)
 static void
 close_out(struct out *out, int r)
 {
-	/* Nobody reads ours: the command learns it as a local one would, by EPIPE. */
+	/*
+	 * The command learns it as a local one would, by EPIPE. That nobody reads is no failure, but
+	 * a full disk is, and the command may have ended before it could hear of it.
+	 */
+	if (r != -EPIPE && out->state->write_r == 0)
+		out->state->write_r = r;
 	rsb_chan_reset(rsb_client_chans(out->state->client), out->chan, r);
 	out->expected = 0;
 	rsb_client_kick(out->state->client);
@@ -375,10 +381,6 @@ start(struct state *s, const struct rsb_run *run, struct rsb_diag *diag)
 	/* Only now: what is read here and not taken there would be lost to whoever reads next. */
 	if (r >= 0 && !run->no_stdin)
 		r = rsb_input_new(s->loop, STDIN_FILENO, &input_ops, s, &s->input);
-	if (r == -EBADF) {
-		(void)rsb_chan_finish(rsb_client_chans(s->client), RSB_CHAN_STDIN(s->proc));
-		r = 0;
-	}
 	return r;
 }
 
@@ -395,6 +397,11 @@ rsb_run(const struct rsb_run *run, struct rsb_run_result *ret_result, struct rsb
 	if (r < 0 && !s.ended) {
 		ret_result->end = s.began ? RSB_RUN_LOST : RSB_RUN_FAILED;
 		ret_result->error = r;
+	}
+	if (s.write_r &&
+		(ret_result->end == RSB_RUN_EXITED || ret_result->end == RSB_RUN_SIGNALED)) {
+		ret_result->end = RSB_RUN_UNWRITTEN;
+		ret_result->error = s.write_r;
 	}
 	rsb_input_free(s.input);
 	rsb_client_free(s.client);

@@ -25,6 +25,7 @@ enum rsb_run_end {
 	RSB_RUN_SIGNALED,  /* signal */
 	RSB_RUN_NOT_BEGUN, /* error, stage: chdir or execve refused */
 	RSB_RUN_FAILED,    /* before it began: error and the sentence */
+	RSB_RUN_UNWRITTEN, /* it ended, but not all of its output could be written: error */
 	RSB_RUN_LOST,      /* after it began we lost sight of it: error */
 };
 

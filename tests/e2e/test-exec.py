@@ -79,6 +79,24 @@ def test_a_closed_output_ends_the_command(world):
         equal(r.stdout, b"y\n")
 
 
+def test_output_that_cannot_be_written(world):
+    with world.sandbox() as box:
+        def there(script, code, err):
+            r = world.run("sh", "-c", script, cwd=box.mount, timeout=30, check_status=code)
+            equal(r.stderr.decode(), err, script)
+
+        lost = "rsb-exec: lost: the command's output cannot be written: "
+        there("rsb-exec echo x >/dev/full", 125, f"{lost}No space left on device\n")
+        there("rsb-exec seq 1 1000000 >/dev/full", 125, f"{lost}No space left on device\n")
+        there("rsb-exec echo x >&-", 125, f"{lost}Bad file descriptor\n")
+        there("rsb-exec sh -c 'echo x >&2; exit 3' 2>&-", 125, "")
+        # Closed ones that nobody uses do no harm, nor does an input that cannot be read.
+        there("rsb-exec sh -c 'exit 3' >&- 2>&-", 3, "")
+        there("rsb-exec cat <&-", 0, "")
+        there("rsb-exec cat </", 0, "")
+        there("rsb status >&- 2>&-", 0, "")
+
+
 def test_the_working_directory_is_mapped(world):
     with world.sandbox() as box:
         os.makedirs(box.path("a/b"))
