@@ -84,8 +84,8 @@ static void
 close_out(struct out *out, int r)
 {
 	/*
-	 * The command learns it as a local one would, by EPIPE. That nobody reads is no failure, but
-	 * a full disk is, and the command may have ended before it could hear of it.
+	 * The command learns it as a local one would, by EPIPE. That nobody reads is no failure,
+	 * but a full disk is, and the command may have ended before it could hear of it.
 	 */
 	if (r != -EPIPE && out->state->write_r == 0)
 		out->state->write_r = r;
