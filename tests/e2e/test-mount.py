@@ -110,9 +110,10 @@ class Box:
 
     def close(self):
         pids = children(self.supervisor.pid).values() if self.supervisor.poll() is None else ()
+        # A test that failed may have left it stopped, and then nothing drains.
+        self.sidecar.send_signal(signal.SIGCONT)
         self.supervisor.terminate()
         self.gone(*pids)
-        self.sidecar.send_signal(signal.SIGCONT)
         self.sidecar.terminate()
         self.sidecar.wait()
 
@@ -245,8 +246,10 @@ def test_waiting_processes_can_be_killed(tmp):
         # One that is caught does not end the call, and the kill that follows does.
         p = subprocess.Popen([sys.executable, "-c",
                               "import os,signal,sys\nsignal.signal(signal.SIGINT, lambda *a: None)\n"
-                              "os.stat(sys.argv[1])", b.mount + "/caught"])
-        time.sleep(0.5)
+                              "print('set', flush=True)\nos.stat(sys.argv[1])", b.mount + "/caught"],
+                             stdout=subprocess.PIPE)
+        assert p.stdout.readline() == b"set\n"
+        time.sleep(0.2)
         p.send_signal(signal.SIGINT)
         time.sleep(0.2)
         assert p.poll() is None

@@ -263,4 +263,24 @@ def test_programs_see_a_directory_of_10000(world):
         equal(box.sh("ls -A"), "")
 
 
+def test_a_listing_is_never_older_than_a_change(world):
+    with world.sandbox() as box:
+        os.mkdir(box.path("d"))
+        want = []
+        for i in range(50):
+            # Given up half-way, so that what the mount keeps of it is asked for again.
+            with os.scandir(box.path("d")) as entries:
+                next(entries, None)
+            if i % 5 == 0:
+                box.sh(f"touch d/f{i}")
+            else:
+                box.write(f"d/f{i}", b"")
+            want.append(f"f{i}")
+            equal(sorted(os.listdir(box.path("d"))), sorted(want))
+            check(not os.path.exists(box.path(f"d/f{i + 1}")), "a file that is not there")
+        os.mkdir(box.path("e"))
+        box.sh("touch e/there")
+        equal(os.listdir(box.path("e")), ["there"])
+
+
 harness.main(globals())
