@@ -214,7 +214,7 @@ set_stdio(const int stdio[3])
 static int
 set_ids(const struct rsb_sidecar_config *config)
 {
-	/* Root's own commands stay as they are: where a sandbox has one id, setgroups(2) is denied. */
+	/* Root's own commands stay as they are: with one id alone, setgroups(2) is denied. */
 	if (!config->is_root || config->cmd_uid == 0)
 		return 0;
 	if (syscall(SYS_setgroups, config->n_cmd_groups, config->cmd_groups) < 0)

@@ -255,8 +255,8 @@ open_new(struct rsb_registry *registry, const struct rsb_hello *hello, struct en
 }
 
 /*
- * The host knew less when it sent this than when it spoke on the connection that is there: the hello
- * was held up on its way, and its connection was given up since.
+ * The host knew less when it sent this than when it spoke on the connection that is there: the
+ * hello was held up on its way, and its connection was given up since.
  */
 static bool
 is_late(const struct entry *entry, const struct rsb_stream_state *peer)

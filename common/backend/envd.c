@@ -234,7 +234,10 @@ take_event(struct call *call, const struct rsb_json *json)
 	return r;
 }
 
-/* Of the Connect protocol; the sandbox's own words are not repeated, but its code if it looks like one. */
+/*
+ * Of the Connect protocol; the sandbox's own words are not repeated, but its code if it looks like
+ * one.
+ */
 static int
 take_end(struct call *call, const struct rsb_json *json)
 {

@@ -40,7 +40,8 @@
  * reserved when it is admitted, and enough of such requests would leave none for the mutation.
  */
 enum rsb_class {
-	RSB_CLASS_FIFO, /* mutations, requests that wait for one (after), and the replies to these */
+	/* mutations, requests that wait for one (after), and the replies to these */
+	RSB_CLASS_FIFO,
 	RSB_CLASS_READ, /* the rest of the requests and replies */
 	RSB_CLASS_N
 };
