@@ -65,22 +65,28 @@ class Box:
         self.key = self.dir + "/key"
         with open(os.open(self.key, os.O_CREAT | os.O_WRONLY, 0o600), "w", encoding="ascii") as f:
             f.write(key.hex() + "\n")
-        r, w = os.pipe()
-        os.write(w, key)
-        os.close(w)
-        user = pwd.getpwuid(os.getuid()).pw_name
-        self.sidecar = subprocess.Popen(
-            [f"{BUILD}/sidecar/rsb-sidecar", "--port", "0", "--listen", "127.0.0.1", "--no-cgroup",
-             "--workspace", self.workspace, "--user", user, "--key-fd", str(r)],
-            stdout=subprocess.PIPE, pass_fds=[r])
-        os.close(r)
-        self.port = int(self.sidecar.stdout.readline().split()[1])
+        self.port = 0
+        self.sidecar = None
+        self.start_sidecar()
         self.socket = self.dir + "/ctl"
         self.log = self.dir + "/log"
         self.options = ",".join(
             (f"url=ws://127.0.0.1:{self.port}/rsb,key={self.key},socket={self.socket}",) + options)
         self.supervisor = None
         self.start()
+
+    def start_sidecar(self):
+        r, w = os.pipe()
+        with open(self.key, encoding="ascii") as f:
+            os.write(w, bytes.fromhex(f.read()))
+        os.close(w)
+        user = pwd.getpwuid(os.getuid()).pw_name
+        self.sidecar = subprocess.Popen(
+            [f"{BUILD}/sidecar/rsb-sidecar", "--port", str(self.port), "--listen", "127.0.0.1",
+             "--no-cgroup", "--workspace", self.workspace, "--user", user, "--key-fd", str(r)],
+            stdout=subprocess.PIPE, pass_fds=[r])
+        os.close(r)
+        self.port = int(self.sidecar.stdout.readline().split()[1])
 
     def start(self):
         with open(self.log, "ab") as log:
@@ -259,8 +265,36 @@ def test_waiting_processes_can_be_killed(tmp):
         assert os.listdir(b.mount) == []
 
 
-def test_the_link_may_break(tmp):
-    """The sidecar is gone and another one comes: what was open fails, the rest goes on."""
+def test_another_sidecar_voids_what_was_open(tmp):
+    with box(tmp) as b:
+        mount_ops.put(b.mount + "/a", b"1")
+        os.mkdir(b.mount + "/d")
+        fd = os.open(b.mount + "/a", os.O_RDWR)
+        directory = os.open(b.mount + "/d", os.O_RDONLY)
+        b.sidecar.kill()
+        b.sidecar.wait()
+        b.start_sidecar()
+
+        def reads():
+            with contextlib.suppress(OSError):
+                return mount_ops.get(b.mount + "/a") == b"1"
+            return False
+        wait_until(reads, "the new sidecar")
+        for call in (lambda: os.fstat(fd), lambda: os.pwrite(fd, b"x", 0),
+                     lambda: os.listdir(directory)):
+            with contextlib.suppress(OSError):
+                call()
+                raise AssertionError("what was open still works")
+        os.close(directory)
+        with contextlib.suppress(OSError):
+            os.close(fd)
+        mount_ops.put(b.mount + "/d/new", b"2")
+        assert mount_ops.get(b.workspace + "/d/new") == b"2"
+        assert sorted(os.listdir(b.mount)) == ["a", "d"]
+        b.command()
+
+
+def test_a_link_that_stops_goes_on(tmp):
     with box(tmp) as b:
         mount_ops.put(b.mount + "/a", b"1")
         b.sidecar.send_signal(signal.SIGSTOP)
