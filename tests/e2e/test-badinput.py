@@ -185,7 +185,7 @@ def test_sandbox_killed_behind_our_back(world):
             f.write(b"x")
             f.flush()
             world.run("curl", "-sf", "-X", "DELETE", "-H", f"X-API-Key: {key}",
-                      f"http://127.0.0.1:{server['port']}/sandboxes/{box.status()['sandbox_id']}")
+                      f"http://127.0.0.1:{server['port']}/sandboxes/{box.status()['sandbox']}")
             equal(p.wait(timeout=20), 125)
             sentence(subprocess.CompletedProcess([], 125, b"", p.stderr.read()), "rsb-exec: lost: ")
             start = time.monotonic()
