@@ -216,13 +216,13 @@ start_kept(struct rsb_uplink *uplink, struct rsb_diag *diag)
 	};
 	config.state = &uplink->state;
 	config.link = uplink->link;
-	r = rsb_keeper_start(&config, &keeper);
-	if (r < 0)
-		return r;
+	/* What the link tells from its thread waits until there is somebody to tell it to. */
 	rsb_mutex_lock(&uplink->lock);
-	uplink->keeper = keeper;
+	r = rsb_keeper_start(&config, &keeper);
+	if (r >= 0)
+		uplink->keeper = keeper;
 	rsb_mutex_unlock(&uplink->lock);
-	return 0;
+	return r;
 }
 
 /* ---- either ---- */
