@@ -123,6 +123,7 @@ rsb_fs_link_state_locked(struct rsb_fs *fs, bool live, bool new_epoch)
 	while ((handle = rsb_handle_next(fs->handles, &cursor))) {
 		handle->broken = -EIO;
 		handle->snap_fh = 0;
+		fs->unsent -= handle->wbuf.size;
 		rsb_wbuf_done(&handle->wbuf);
 		if (handle->inode->dirty == handle)
 			handle->inode->dirty = NULL;

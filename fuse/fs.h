@@ -64,6 +64,7 @@ struct rsb_fs {
 	uint64_t generation_seq; /* seq at the start of the cache's generation */
 	uint64_t epoch;          /* of the sidecar; goes up with each new one */
 	size_t sent;             /* bytes of writes on their way */
+	size_t unsent;           /* bytes in all write buffers */
 	struct rsb_list writers; /* of struct rsb_fop.wait: wait for sent to shrink */
 	size_t ahead_size;       /* bytes read ahead and not given out */
 	struct rsb_fs_stats stats;
@@ -81,6 +82,9 @@ struct rsb_fs {
 
 /* Bytes of writes on their way beyond which write(2) is answered only when some arrived. */
 #define RSB_FS_SENT_MAX ((size_t)32 << 20)
+
+/* Bytes in write buffers beyond which a write is sent at once. */
+#define RSB_FS_UNSENT_MAX ((size_t)64 << 20)
 
 /* config's strings are borrowed for life. */
 rsb_nodiscard int rsb_fs_new(const struct rsb_fs_config *config, struct rsb_link *link,

@@ -136,6 +136,7 @@ rsb_push_handle(struct rsb_fs *fs, struct rsb_handle *handle)
 	while (rsb_wbuf_next(&handle->wbuf, &offset, &data)) {
 		send_piece(fs, handle, offset, data, handle->wbuf.append);
 		rsb_wbuf_sent(&handle->wbuf, data.size);
+		fs->unsent -= data.size;
 	}
 }
 
@@ -167,6 +168,7 @@ push_some(struct rsb_fs *fs, struct rsb_handle *handle)
 	while (rsb_wbuf_next(&handle->wbuf, &offset, &data) && data.size == RSB_IO_MAX) {
 		send_piece(fs, handle, offset, data, handle->wbuf.append);
 		rsb_wbuf_sent(&handle->wbuf, data.size);
+		fs->unsent -= data.size;
 		sent = true;
 	}
 	if (!sent || !handle->wbuf.size)
@@ -181,8 +183,11 @@ rsb_push_write(struct rsb_fs *fs, struct rsb_handle *handle, uint64_t offset, st
 	if (inode->dirty != handle)
 		rsb_push_inode(fs, inode);
 	while (data.size) {
-		int n = rsb_wbuf_put(&handle->wbuf, offset, data);
+		size_t before = handle->wbuf.size;
+		int n;
 
+		n = rsb_wbuf_put(&handle->wbuf, offset, data);
+		fs->unsent += handle->wbuf.size - before;
 		if (n < 0)
 			return n;
 		if (n == 0) {
@@ -195,7 +200,7 @@ rsb_push_write(struct rsb_fs *fs, struct rsb_handle *handle, uint64_t offset, st
 		data.data += n;
 		data.size -= (size_t)n;
 	}
-	if (rsb_wbuf_full(&handle->wbuf))
+	if (rsb_wbuf_full(&handle->wbuf) || fs->unsent > RSB_FS_UNSENT_MAX)
 		push_some(fs, handle);
 	return 0;
 }

@@ -42,6 +42,7 @@ set_mount(const struct rsb_status *status, struct rsb_json *json)
 			{ "nodes", rsb_inodes_count(fs->inodes) },
 			{ "names", rsb_names_count(fs->names) },
 			{ "open", rsb_handles_count(fs->handles) },
+			{ "unsent_bytes", fs->unsent },
 			{ "unacknowledged_bytes", fs->sent },
 			{ "refused_links", fs->stats.refused_links },
 			{ "lost_writes", fs->stats.lost_writes },
