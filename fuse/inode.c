@@ -44,6 +44,7 @@ inode_new(struct rsb_inodes *set, uint64_t nodeid, uint64_t id)
 	inode->id = id;
 	inode->epoch = set->epoch;
 	inode->wire.id = id;
+	inode->depth_least = DEPTH_MAX;
 	rsb_list_init(&inode->handles);
 	if (rsb_map_put(&set->by_id, id, inode) < 0) {
 		free(inode);
@@ -262,32 +263,71 @@ rsb_inode_forget(struct rsb_inode *inode, uint64_t n)
 	collect(inode);
 }
 
+static bool
+is_hinted(const struct rsb_inode *inode, const struct rsb_inode *parent, struct rsb_bytes name)
+{
+	return inode->name && inode->parent == parent->nodeid && strlen(inode->name) == name.size &&
+	       memcmp(inode->name, name.data, name.size) == 0;
+}
+
+static void
+note_depth(struct rsb_inode *inode)
+{
+	int depth = rsb_inode_depth(inode);
+
+	if (depth >= 0)
+		inode->depth_least = rsb_min(inode->depth_least, (uint32_t)depth);
+}
+
 void
 rsb_inode_hint(struct rsb_inode *inode, const struct rsb_inode *parent, struct rsb_bytes name)
 {
 	char *copy;
 
-	if (inode->name && inode->parent == parent->nodeid && strlen(inode->name) == name.size &&
-		memcmp(inode->name, name.data, name.size) == 0)
+	if (is_hinted(inode, parent, name))
 		return;
+	/* The kernel may still walk by the old name: where that lay counts too. */
+	if (inode->name)
+		note_depth(inode);
 	copy = rsb_str_dup(name);
-	if (!copy)
+	if (!copy) {
+		inode->depth_least = 0;
 		return;
+	}
 	free(inode->name);
 	inode->name = copy;
 	inode->parent = parent->nodeid;
+	note_depth(inode);
+}
+
+void
+rsb_inodes_hint_moved(struct rsb_inodes *inodes, const struct rsb_inode *parent,
+	struct rsb_bytes name, const struct rsb_inode *newparent, struct rsb_bytes newname)
+{
+	struct rsb_inode *inode;
+	size_t cursor = 0;
+
+	/* Whoever stays in its directory lies as deep as before. */
+	if (parent == newparent)
+		return;
+	while ((inode = rsb_inode_next(inodes, &cursor))) {
+		if (is_hinted(inode, parent, name))
+			rsb_inode_hint(inode, newparent, newname);
+	}
 }
 
 int
 rsb_inode_depth(const struct rsb_inode *inode)
 {
 	const struct rsb_inodes *set = inode->set;
-	int depth = 0;
+	uint32_t least = inode->depth_least;
+	uint32_t depth = 0;
 
 	while (inode->parent != ROOT_INDEX) {
 		inode = rsb_inode_by_nodeid(set, inode->parent);
-		if (!inode || !inode->name || ++depth > (int)DEPTH_MAX)
+		if (!inode || !inode->name || ++depth > DEPTH_MAX)
 			return -ENOENT;
+		least = rsb_min(least, depth + inode->depth_least);
 	}
-	return depth;
+	return (int)rsb_min(least, depth);
 }

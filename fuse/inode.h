@@ -49,6 +49,7 @@ struct rsb_inode {
 	char *target;    /* symlink: as the sandbox has it; NULL: not read yet */
 	uint64_t parent; /* nodeid and name under which it was seen last; hints, for link targets */
 	char *name;
+	uint32_t depth_least; /* the least rsb_inode_depth() that any of its hints stood for */
 };
 
 /* forget: the sidecar must be told that n of its gifts are returned. */
@@ -87,10 +88,15 @@ void rsb_inode_unref(struct rsb_inode *inode); /* NULL is fine */
 void rsb_inode_looked_up(struct rsb_inode *inode);
 void rsb_inode_forget(struct rsb_inode *inode, uint64_t n);
 
-/* Where it was seen; keeps the old hint when there is no memory. */
+/* Where it was seen. */
 void rsb_inode_hint(struct rsb_inode *inode, const struct rsb_inode *parent, struct rsb_bytes name);
+/* A rename of what nobody looked up: whatever was seen as name in parent lies there now. */
+void rsb_inodes_hint_moved(struct rsb_inodes *inodes, const struct rsb_inode *parent,
+	struct rsb_bytes name, const struct rsb_inode *newparent, struct rsb_bytes newname);
 /*
  * How many directories below the root its parent is, by the hints: 0 for what lies in the root.
+ * An inode with several names, or one that was moved, counts as where it lay least deep, and so
+ * does all that is below it: readlink does not say by which of its names the kernel came.
  * -ENOENT: not known.
  */
 rsb_nodiscard int rsb_inode_depth(const struct rsb_inode *inode);

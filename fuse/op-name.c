@@ -351,13 +351,16 @@ on_rename(struct rsb_fop *fop, int r, const void *rep)
 	} else {
 		/* Its ctime has moved, and nobody can say whose that is. */
 		rsb_fs_drop_locked(fs);
+		rsb_inodes_hint_moved(fs->inodes, fop->inode, name, fop->other, newname);
 	}
-	if (!(fop->flags & RENAME_EXCHANGE))
+	if (!(fop->flags & RENAME_EXCHANGE)) {
 		rsb_fs_name(fs, fop->inode, name, NULL, fop->since);
-	else if (over)
+	} else if (over) {
 		rsb_fs_name(fs, fop->inode, name, over, fop->since);
-	else
+	} else {
 		rsb_names_drop(fs->names, fop->inode, name);
+		rsb_inodes_hint_moved(fs->inodes, fop->other, newname, fop->inode, name);
+	}
 	rsb_inode_unref(moved);
 	rsb_reply_err(fop, 0);
 }

@@ -286,6 +286,40 @@ def test_fifos_and_sockets_in_the_tree(world):
     os.rmdir(mount)
 
 
+def test_links_do_not_lead_out_by_another_name(world):
+    with open(f"{world.tmp}/outside", "w", encoding="ascii") as f:
+        f.write("not the sandbox's\n")
+    with world.sandbox() as box:
+        box.sh("mkdir -p a/b/d && ln -s ../../../outside a/b/d/l && ln -s ../../outside a/b/l && ln a/b/l hard && "
+               "mkdir c && ln -s ../outside c/l && ln c/l hard1")
+
+        def refused(name, **kw):
+            try:
+                os.readlink(name, **kw)
+            except OSError as e:
+                equal(e.strerror, "Permission denied", name)
+                return
+            check(False, f"{name} is refused")
+
+        # Once each was seen where its target is inside, its other name must not profit from that.
+        for _ in range(3):
+            for deep, shallow in (("a/b/l", "hard"), ("c/l", "hard1")):
+                with contextlib.suppress(OSError):
+                    os.readlink(box.path(deep))
+                refused(box.path(shallow))
+                check(not os.path.exists(box.path(shallow)), "nothing outside is reached")
+        # A directory that the host moves up while commands run takes its links along.
+        p = subprocess.Popen(["rsb-exec", "sh", "-c", "echo go; read x"], cwd=box.mount, env=world.env,
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        equal(p.stdout.readline(), b"go\n")
+        equal(os.readlink(box.path("a/b/d/l")), "../../../outside")
+        d = os.open(box.path("a/b/d"), os.O_RDONLY | os.O_DIRECTORY)
+        os.rename(box.path("a/b/d"), box.path("d"))
+        refused("l", dir_fd=d)
+        os.close(d)
+        p.communicate(b"\n")
+
+
 def test_the_daemon_killed(world):
     with world.sandbox() as box:
         pid = box.status()["pid"]

@@ -199,6 +199,57 @@ START_TEST(knows_how_deep_a_link_lies)
 }
 END_TEST
 
+START_TEST(what_has_several_places_counts_as_the_least_deep)
+{
+	struct world w;
+	struct rsb_inode *root;
+	struct rsb_inode *d;
+	struct rsb_inode *link;
+
+	world_new(&w);
+	root = rsb_inode_root(w.inodes);
+	d = given(&w, 5, 100);
+	link = given(&w, 6, 101);
+	rsb_inode_hint(d, root, rsb_bytes_str("d"));
+	rsb_inode_hint(link, root, rsb_bytes_str("hard"));
+	rsb_inode_hint(link, d, rsb_bytes_str("l"));
+	/* The kernel may ask by either name. */
+	ck_assert_int_eq(rsb_inode_depth(link), 0);
+	rsb_inode_unref(link);
+	rsb_inode_unref(d);
+	world_free(&w);
+}
+END_TEST
+
+START_TEST(what_lies_in_a_directory_moves_with_it)
+{
+	struct world w;
+	struct rsb_inode *root;
+	struct rsb_inode *a;
+	struct rsb_inode *b;
+	struct rsb_inode *link;
+
+	world_new(&w);
+	root = rsb_inode_root(w.inodes);
+	a = given(&w, 5, 100);
+	b = given(&w, 6, 101);
+	link = given(&w, 7, 102);
+	rsb_inode_hint(a, root, rsb_bytes_str("a"));
+	rsb_inode_hint(b, a, rsb_bytes_str("b"));
+	rsb_inode_hint(link, b, rsb_bytes_str("l"));
+	ck_assert_int_eq(rsb_inode_depth(link), 2);
+	rsb_inodes_hint_moved(w.inodes, a, rsb_bytes_str("b"), root, rsb_bytes_str("c"));
+	ck_assert_int_eq(rsb_inode_depth(link), 1);
+	/* Back again it counts as where it was: that only refuses too much. */
+	rsb_inode_hint(b, a, rsb_bytes_str("b"));
+	ck_assert_int_eq(rsb_inode_depth(link), 1);
+	rsb_inode_unref(link);
+	rsb_inode_unref(b);
+	rsb_inode_unref(a);
+	world_free(&w);
+}
+END_TEST
+
 START_TEST(names_are_found_absent_or_unknown)
 {
 	struct rsb_inode *got = NULL;
@@ -329,6 +380,8 @@ main(void)
 		does_not_believe_a_hostile_sidecar,
 		another_sidecar_voids_all_but_the_root,
 		knows_how_deep_a_link_lies,
+		what_has_several_places_counts_as_the_least_deep,
+		what_lies_in_a_directory_moves_with_it,
 		names_are_found_absent_or_unknown,
 		the_oldest_name_gives_way,
 		lent_names_are_claimed_back_once,
