@@ -322,6 +322,19 @@ rsb_state_socket(const struct rsb_state_dir *dir, char *const *env, char **ret_p
 	return 0;
 }
 
+/* A sandbox that drops every connection at once makes some lines each time. */
+static int
+make_room_for_event(const struct rsb_state_dir *dir)
+{
+	struct stat st;
+
+	if (fstatat(dir->fd, "events", &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (st.st_size < (off_t)RSB_STATE_EVENTS_MAX)
+		return 0;
+	return renameat(dir->fd, "events", dir->fd, "events.old") < 0 ? -errno : 0;
+}
+
 static int
 write_event(struct rsb_state_dir *dir, const char *kind, const char *text)
 {
@@ -343,6 +356,9 @@ write_event(struct rsb_state_dir *dir, const char *kind, const char *text)
 		r = rsb_json_write(json, false, &line);
 	if (r == 0)
 		r = rsb_buf_append(&line, "\n", 1);
+	if (r < 0)
+		return r;
+	r = make_room_for_event(dir);
 	if (r < 0)
 		return r;
 	fd = openat(

@@ -9,7 +9,7 @@
  *	state.json	struct rsb_state; replaced by rename
  *	key		the sidecar's key, 32 bytes, 0600
  *	intent		of a create under way; removed when state.json has the id
- *	events		JSON lines, only ever appended
+ *	events		JSON lines, only ever appended; when full it becomes events.old
  *	lock, daemon.lock	flock(2): who changes the state now; the daemon that serves it
  *
  * The control socket is in $XDG_RUNTIME_DIR/rsb (else in the directory itself), under a
@@ -20,6 +20,7 @@
 #include "proto/limits.h"
 
 #define RSB_STATE_NAME_MAX 64
+#define RSB_STATE_EVENTS_MAX ((size_t)1 << 20) /* a full one is kept beside it */
 
 struct rsb_state {
 	char name[RSB_STATE_NAME_MAX + 1];

@@ -181,6 +181,30 @@ START_TEST(writes_events_as_lines)
 }
 END_TEST
 
+START_TEST(keeps_events_within_bounds)
+{
+	struct rsb_state_dir *dir;
+	char path[128];
+	char old[160];
+	struct stat st;
+
+	setup();
+	dir = make("one", "iabc", "", "");
+	rsb_state_event(dir, "live", "first");
+	(void)snprintf(path, sizeof(path), "%s/events", rsb_state_path(dir));
+	(void)snprintf(old, sizeof(old), "%s.old", path);
+	ck_assert_int_eq(truncate(path, (off_t)RSB_STATE_EVENTS_MAX), 0);
+	rsb_state_event(dir, "live", "second");
+	ck_assert_int_eq(stat(path, &st), 0);
+	ck_assert_int_lt(st.st_size, 200);
+	ck_assert_int_eq(stat(old, &st), 0);
+	ck_assert_int_eq(st.st_size, (off_t)RSB_STATE_EVENTS_MAX);
+	ck_assert_int_eq(rsb_state_remove(dir), 0);
+	rsb_state_close(dir);
+	teardown();
+}
+END_TEST
+
 START_TEST(gives_every_state_a_socket_path_that_fits)
 {
 	char long_name[41];
@@ -287,6 +311,7 @@ main(void)
 		makes_its_key_once,
 		keeps_an_open_intent_from_being_removed,
 		writes_events_as_lines,
+		keeps_events_within_bounds,
 		gives_every_state_a_socket_path_that_fits,
 		lists_by_name_and_skips_damage,
 		finds_what_is_meant,
