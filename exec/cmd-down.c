@@ -52,7 +52,7 @@ end_sandbox(struct down *down, const struct rsb_where *where, char **env, struct
 			return 0;
 		if (r == -EOPNOTSUPP)
 			return rsb_diag_set(diag, r,
-				"unmounted, but this host cannot pause a sandbox: "
+				"unmounted, but still running: this host cannot pause a sandbox; "
 				"'rsb down --kill' ends it, 'rsb up' mounts it again");
 		return r;
 	default:
@@ -94,11 +94,13 @@ run_down(const struct rsb_verb *verb, int argc, char **argv, char **env)
 	};
 	struct down down = { .how = -1 };
 	struct rsb_diag diag = { 0 };
+	int n_how = 0;
 	int status;
 	int c;
 	int r;
 
 	while ((c = getopt_long(argc, argv, "f" RSB_VERB_LETTERS, options, NULL)) != -1) {
+		n_how += c == 'k' || c == 'p' || c == 'l';
 		if (c == 'k')
 			down.how = RSB_CONFIG_DOWN_KILL;
 		else if (c == 'p')
@@ -112,6 +114,8 @@ run_down(const struct rsb_verb *verb, int argc, char **argv, char **env)
 	}
 	if (argc - optind > 1)
 		return rsb_verb_usage(verb, "one sandbox at a time");
+	if (n_how > 1)
+		return rsb_verb_usage(verb, "--kill, --pause and --leave exclude each other");
 	r = bring_down(&down, argv[optind], env, &diag);
 	return r < 0 ? rsb_verb_failed(verb, r, &diag) : 0;
 }

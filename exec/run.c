@@ -15,6 +15,7 @@
 #include "proto/codec.h"
 #include "proto/version.h"
 
+#define LET_GO_NS (2 * RSB_NSEC_PER_SEC)
 #define SECOND_INT_NS (2 * RSB_NSEC_PER_SEC)
 /* A spawn waits for the barrier that makes our writes visible there; it has its own deadline. */
 #define STDIN_BUFFER ((size_t)1 << 20)
@@ -40,8 +41,9 @@ struct state {
 	int reset_r; /* of an output before the command began */
 	int write_r; /* why output is missing */
 	bool began;
-	bool ended;    /* the command: result is set */
-	bool finished; /* we may leave */
+	bool abandoned; /* the user had no patience: all of it ends with us */
+	bool ended;     /* the command: result is set */
+	bool finished;  /* we may leave */
 };
 
 static void
@@ -267,6 +269,7 @@ on_signal(void *arg, uint32_t events)
 	 */
 	if (!s->began || s->ended || s->n_int > 2) {
 		s->ended = false;
+		s->abandoned = true;
 		s->result->signal = (int)info.ssi_signo;
 		finish(s, RSB_RUN_SIGNALED, 0);
 		return;
@@ -384,6 +387,21 @@ start(struct state *s, const struct rsb_run *run, struct rsb_diag *diag)
 	return r;
 }
 
+/*
+ * The command has ended and was seen to: what it left in the background goes on without us. A
+ * connection that only breaks ends all of it.
+ */
+static void
+let_go(struct state *s)
+{
+	struct rsb_proc_req req = { .proc = s->proc };
+
+	if (s->result->end != RSB_RUN_EXITED && s->result->end != RSB_RUN_SIGNALED)
+		return;
+	/* A daemon that does not answer has nothing left to end. */
+	(void)rsb_client_call_wait(s->client, RSB_OP_proc_free, &req, LET_GO_NS, NULL, NULL);
+}
+
 void
 rsb_run(const struct rsb_run *run, struct rsb_run_result *ret_result, struct rsb_diag *diag)
 {
@@ -403,6 +421,8 @@ rsb_run(const struct rsb_run *run, struct rsb_run_result *ret_result, struct rsb
 		ret_result->end = RSB_RUN_UNWRITTEN;
 		ret_result->error = s.write_r;
 	}
+	if (s.client && s.began && !s.abandoned)
+		let_go(&s);
 	rsb_input_free(s.input);
 	rsb_client_free(s.client);
 	for (int i = 0; i < 2; i++)

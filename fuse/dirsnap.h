@@ -13,7 +13,7 @@
 #include "util/buf.h"
 #include "util/cleanup.h"
 
-#define RSB_DIRSNAP_MAX 4194304u
+#define RSB_DIRSNAP_MAX 1048576u
 
 struct rsb_dirsnap;
 

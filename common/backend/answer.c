@@ -61,6 +61,8 @@ control_error(const struct rsb_http_reply *reply)
 		return -EBUSY;
 	case 429:
 		return reply->has_retry_after ? -EAGAIN : -EDQUOT;
+	case 501:
+		return -EOPNOTSUPP;
 	default:
 		return reply->status >= 500 ? -EREMOTEIO : -EBADMSG;
 	}

@@ -14,6 +14,7 @@
  *	-EAGAIN		429 with Retry-After: wait retry_after_ns; nothing was done
  *	-EDQUOT		too many sandboxes at a time (429 without it); nothing was done
  *	-EINVAL		the request was refused as wrong (400)
+ *	-EOPNOTSUPP	the server cannot do that at all (501)
  *	-ENOTCONN	the server was not reached; nothing was done
  *	-EREMOTEIO	5xx, connection broken or deadline after sending: unknown whether done
  *	-EBADMSG	an answer that makes no sense; unknown as well

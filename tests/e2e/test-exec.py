@@ -155,6 +155,7 @@ def test_a_background_process_does_not_hold_the_call(world):
         start = time.monotonic()
         box.exec("sh", "-c", "sleep 60 & echo out")
         check(time.monotonic() - start < 20, "the call was held")
+        equal(box.sh("cat /proc/[0-9]*/comm | grep -c '^sleep$'").strip(), "1", "it goes on")
         box.sh("kill $(pidof sleep) || :")
 
 
