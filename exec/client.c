@@ -12,7 +12,6 @@
 #include "proto/version.h"
 #include "util/fd.h"
 #include "util/map.h"
-#include "util/str.h"
 
 #define HELLO_TIMEOUT_NS (10 * RSB_NSEC_PER_SEC)
 /* Stream bytes that the daemon has not acknowledged; well below RSB_CTL_QUEUE_MAX. */
@@ -36,9 +35,6 @@ struct rsb_client {
 	struct rsb_task flush;
 	uint64_t next_id;
 	uint64_t next_proc;
-	uint64_t pid;
-	char *mountpoint;
-	char *workspace;
 };
 
 static void
@@ -207,17 +203,6 @@ rsb_client_call_wait(struct rsb_client *client, uint32_t op, const void *req, ui
 	return r < 0 ? r : w.r;
 }
 
-static void
-copy_hello(void *arg, const void *rep)
-{
-	const struct rsb_ctl_hello_rep *hello = rep;
-	struct rsb_client *client = arg;
-
-	client->pid = hello->pid;
-	client->mountpoint = rsb_str_dup(hello->mountpoint);
-	client->workspace = rsb_str_dup(hello->workspace);
-}
-
 static int
 say_hello(struct rsb_client *client, struct rsb_diag *diag)
 {
@@ -225,14 +210,13 @@ say_hello(struct rsb_client *client, struct rsb_diag *diag)
 		.table_hash = rsb_op_table_hash() };
 	int r;
 
-	r = rsb_client_call_wait(
-		client, RSB_OP_ctl_hello, &req, HELLO_TIMEOUT_NS, copy_hello, client);
+	r = rsb_client_call_wait(client, RSB_OP_ctl_hello, &req, HELLO_TIMEOUT_NS, NULL, NULL);
 	if (r == -EPROTONOSUPPORT)
 		return rsb_diag_set(diag, r,
 			"the running daemon is of another version; 'rsb umount' and mount again");
 	if (r < 0)
 		return rsb_diag_set(diag, r, "the daemon does not answer: %s", strerror(-r));
-	return client->mountpoint && client->workspace ? 0 : -ENOMEM;
+	return 0;
 }
 
 int
@@ -287,27 +271,7 @@ rsb_client_free(struct rsb_client *client)
 	while ((call = rsb_map_next(&client->calls, &cursor, NULL)))
 		free(call);
 	rsb_map_done(&client->calls);
-	free(client->mountpoint);
-	free(client->workspace);
 	free(client);
-}
-
-const char *
-rsb_client_mountpoint(const struct rsb_client *client)
-{
-	return client->mountpoint;
-}
-
-const char *
-rsb_client_workspace(const struct rsb_client *client)
-{
-	return client->workspace;
-}
-
-uint64_t
-rsb_client_pid(const struct rsb_client *client)
-{
-	return client->pid;
 }
 
 struct rsb_chans *

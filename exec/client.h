@@ -35,11 +35,6 @@ rsb_nodiscard int rsb_client_open(struct rsb_loop *loop, const char *path,
 void rsb_client_free(struct rsb_client *client); /* NULL is fine */
 RSB_DEFINE_CLEANUP(struct rsb_client *, rsb_client_free)
 
-/* What the daemon said of itself at hello; lives as long as the client. */
-const char *rsb_client_mountpoint(const struct rsb_client *client);
-const char *rsb_client_workspace(const struct rsb_client *client);
-uint64_t rsb_client_pid(const struct rsb_client *client);
-
 /* fn is called exactly once, unless the client is freed before. req NULL: rsb_empty. */
 rsb_nodiscard int rsb_client_call(
 	struct rsb_client *client, uint32_t op, const void *req, rsb_client_fn fn, void *arg);

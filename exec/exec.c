@@ -225,7 +225,6 @@ rsb_exec_main(int argc, char **argv, char **env, const char *program)
 	run.env = rsb_environ_list(set);
 	run.cwd = o.dir ? o.dir : where.cwd;
 	run.no_stdin = o.no_stdin;
-	run.grace_ns = config.exec.grace_ns;
 	rsb_run(&run, &result, &diag);
 	if (result.end == RSB_RUN_FAILED && result.error == -EIO && !diag.text[0])
 		explain(&where, &diag);

@@ -17,7 +17,6 @@
 
 #define LET_GO_NS (2 * RSB_NSEC_PER_SEC)
 #define SECOND_INT_NS (2 * RSB_NSEC_PER_SEC)
-/* A spawn waits for the barrier that makes our writes visible there; it has its own deadline. */
 #define STDIN_BUFFER ((size_t)1 << 20)
 
 struct out {

@@ -17,7 +17,6 @@ struct rsb_run {
 		*env; /* "NAME=value", NULL-terminated: exactly what the command gets from here */
 	const char *cwd; /* relative to the workspace or absolute */
 	bool no_stdin;
-	uint64_t grace_ns; /* between TERM and KILL when we have to end it */
 };
 
 enum rsb_run_end {
