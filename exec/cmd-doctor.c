@@ -58,6 +58,16 @@ check_fusermount(char *const *env)
 		found ? "found" : "not found; install fuse3");
 }
 
+/* fusermount3(1) looks there for the owner of a mount before it unmounts. */
+static int
+check_mtab(void)
+{
+	bool found = access("/etc/mtab", R_OK) == 0;
+
+	return say(found || geteuid() == 0, "/etc/mtab",
+		found ? "can be read" : "not there: ln -s ../proc/self/mounts /etc/mtab");
+}
+
 static int
 check_sidecar(char *const *env)
 {
@@ -128,6 +138,7 @@ run_doctor(const struct rsb_verb *verb, int argc, char **argv, char **env)
 		(void)say(true, "kernel", uts.release);
 	bad += check_fuse();
 	bad += check_fusermount(env);
+	bad += check_mtab();
 	bad += check_sidecar(env);
 	bad += check_backend(&common, env);
 	(void)say(true, "local programs",

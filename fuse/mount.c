@@ -18,6 +18,7 @@
 #include "util/str.h"
 
 #define DEVICE "/dev/fuse"
+#define MTAB "/etc/mtab"
 #define DEVICE_MAJOR 10 /* both in admin-guide/devices.txt of the kernel */
 #define DEVICE_MINOR 229
 #define HELPER "fusermount3"
@@ -185,6 +186,11 @@ rsb_mount_check(const char *mountpoint, struct rsb_diag *diag)
 			DEVICE " is not there: load the module 'fuse', or pass the device in");
 	if (!S_ISCHR(st.st_mode) || st.st_rdev != makedev(DEVICE_MAJOR, DEVICE_MINOR))
 		return rsb_diag_set(diag, -ENODEV, DEVICE " is another thing than its name says");
+	/* fusermount3(1) mounts without it, but looks there for the owner before it unmounts. */
+	if (geteuid() != 0 && access(MTAB, R_OK) < 0)
+		return rsb_diag_set(diag, -ENOENT,
+			MTAB " is not there, so only root could unmount: let root run "
+			     "'ln -s ../proc/self/mounts " MTAB "'");
 	return 0;
 }
 

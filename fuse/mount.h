@@ -22,7 +22,7 @@ struct rsb_mount_opts {
 /*
  * The mount point can be used: exists, is an empty directory, is no mount. -ENOENT, -ENOTDIR,
  * -ENOTEMPTY, -EBUSY (a mount of ours or of somebody else; the sentence says which), -ENODEV (no
- * /dev/fuse), -EACCES.
+ * /dev/fuse), -EACCES; -ENOENT also where a user's mount could not be taken away (no /etc/mtab).
  */
 rsb_nodiscard int rsb_mount_check(const char *mountpoint, struct rsb_diag *diag);
 /* The absolute path without links, caller frees. A dead mount there is no obstacle. */

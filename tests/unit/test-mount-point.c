@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fuse/mount.h"
+#include "tests/unit/unit.h"
+
+enum { NO_NAMESPACES = 77, BAD_SETUP = 78 };
+
+/* As an ordinary user of a machine whose /etc is empty, or is as here. Returns the exit status. */
+static int
+check_there(const char *mountpoint, bool empty_etc)
+{
+	struct rsb_diag diag = { .text = "" };
+	int r;
+
+	/* Unmapped ids: all rights in the namespace, and no root. */
+	if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
+		return NO_NAMESPACES;
+	if (empty_etc && mount("none", "/etc", "tmpfs", 0, NULL) < 0)
+		return BAD_SETUP;
+	r = rsb_mount_check(mountpoint, &diag);
+	if (!empty_etc)
+		return r == -ENOENT ? 1 : 0;
+	return r == -ENOENT && strstr(diag.text, "/etc/mtab is not there") ? 0 : 1;
+}
+
+START_TEST(a_user_could_not_unmount_without_mtab)
+{
+	static const bool empty_etc[] = { true, false };
+	char mountpoint[] = "/tmp/rsb-test-mount.XXXXXX";
+
+	ck_assert_ptr_nonnull(mkdtemp(mountpoint));
+	ck_assert_int_eq(chmod(mountpoint, 0755), 0);
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(empty_etc); i++) {
+		pid_t pid = fork();
+		int status;
+
+		ck_assert_int_ge(pid, 0);
+		if (pid == 0)
+			_exit(check_there(mountpoint, empty_etc[i]));
+		ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+		ck_assert(WIFEXITED(status));
+		/* Where namespaces are refused there is nothing to show. */
+		if (WEXITSTATUS(status) != NO_NAMESPACES)
+			ck_assert_int_eq(WEXITSTATUS(status), 0);
+	}
+	ck_assert_int_eq(rmdir(mountpoint), 0);
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const tests[] = {
+		a_user_could_not_unmount_without_mtab,
+	};
+
+	return unit_run("mount-point", tests, RSB_ARRAY_SIZE(tests));
+}
