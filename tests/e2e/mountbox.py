@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: MIT
+"""A sidecar and a mount of it at a fixed address, without keeper and sandbox: for tests of the mount itself."""
+
+import contextlib
+import os
+import pwd
+import signal
+import subprocess
+import tempfile
+import time
+
+BUILD = os.environ["RSB_TEST_BUILD"]
+MOUNT = os.environ.get("RSB_TEST_BIN", f"{BUILD}/fuse") + "/rsb-mount"
+
+
+def wait_until(condition, what, seconds=20):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "timed out: " + what
+        time.sleep(0.01)
+
+
+def is_mounted(path):
+    with open("/proc/self/mounts", "rb") as f:
+        return any(line.split()[1] == os.fsencode(path) for line in f)
+
+
+def is_alive(pid):
+    """Zombies of processes that are not our children count as ended."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as f:
+            return f.read().rsplit(b")", 1)[1].split()[0] not in (b"Z", b"X")
+    except FileNotFoundError:
+        return False
+
+
+def children(pid):
+    """name -> pid of the children."""
+    found = {}
+    for child in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            with open(f"/proc/{child}/stat", "rb") as f:
+                head, tail = f.read().rsplit(b")", 1)
+            if int(tail.split()[1]) == pid:
+                found[head.split(b"(", 1)[1].decode()] = int(child)
+    return found
+
+
+class Box:
+    """A sidecar and a mount of it, as the user who runs the tests."""
+
+    def __init__(self, tmp, *options):
+        self.dir = tempfile.mkdtemp(dir=tmp)
+        self.workspace = self.dir + "/ws"
+        self.mount = self.dir + "/mnt"
+        os.mkdir(self.workspace)
+        os.mkdir(self.mount)
+        key = os.urandom(32)
+        self.key = self.dir + "/key"
+        with open(os.open(self.key, os.O_CREAT | os.O_WRONLY, 0o600), "w", encoding="ascii") as f:
+            f.write(key.hex() + "\n")
+        self.port = 0
+        self.sidecar = None
+        self.start_sidecar()
+        self.socket = self.dir + "/ctl"
+        self.log = self.dir + "/log"
+        self.options = ",".join(
+            (f"url=ws://127.0.0.1:{self.port}/rsb,key={self.key},socket={self.socket}",) + options)
+        self.supervisor = None
+        self.start()
+
+    def start_sidecar(self):
+        r, w = os.pipe()
+        with open(self.key, encoding="ascii") as f:
+            os.write(w, bytes.fromhex(f.read()))
+        os.close(w)
+        user = pwd.getpwuid(os.getuid()).pw_name
+        self.sidecar = subprocess.Popen(
+            [f"{BUILD}/sidecar/rsb-sidecar", "--port", str(self.port), "--listen", "127.0.0.1",
+             "--no-cgroup", "--workspace", self.workspace, "--user", user, "--key-fd", str(r)],
+            stdout=subprocess.PIPE, pass_fds=[r])
+        os.close(r)
+        self.port = int(self.sidecar.stdout.readline().split()[1])
+
+    def start(self):
+        with open(self.log, "ab") as log:
+            self.supervisor = subprocess.Popen(
+                [MOUNT, "-f", "-o", self.options, "box", self.mount], stdout=log, stderr=log)
+        wait_until(lambda: is_mounted(self.mount) or self.supervisor.poll() is not None, "mount")
+        assert is_mounted(self.mount), self.text()
+
+    def text(self):
+        with open(self.log, encoding="utf-8", errors="replace") as f:
+            return f.read()
+
+    def processes(self):
+        named = children(self.supervisor.pid)
+        return named["rsb-mount"], named["rsb-notify"]
+
+    def command(self, *argv):
+        """Runs a command over there through the daemon's control socket."""
+        return subprocess.run([f"{BUILD}/tests/e2e/run-there", self.socket, *(argv or ("true",))],
+                              check=True, capture_output=True, timeout=60).stdout
+
+    def gone(self, *pids):
+        wait_until(lambda: not is_mounted(self.mount), "unmount")
+        self.supervisor.wait(30)
+        wait_until(lambda: not any(map(is_alive, pids)), "processes end")
+        assert os.listdir(self.mount) == []
+
+    def close(self):
+        pids = children(self.supervisor.pid).values() if self.supervisor.poll() is None else ()
+        # A test that failed may have left it stopped, and then nothing drains.
+        self.sidecar.send_signal(signal.SIGCONT)
+        self.supervisor.terminate()
+        self.gone(*pids)
+        self.sidecar.terminate()
+        self.sidecar.wait()
+
+
+@contextlib.contextmanager
+def box(tmp, *options):
+    b = Box(tmp, *options)
+    try:
+        yield b
+    except BaseException:
+        print(b.text())
+        raise
+    finally:
+        b.close()
