@@ -13,6 +13,9 @@ struct entry {
 };
 
 struct rsb_dirsnap {
+	struct rsb_dirsnaps *all;
+	size_t charged; /* of all->size */
+	size_t n_page;
 	struct entry *entries;
 	size_t n;
 	size_t cap;
@@ -21,7 +24,8 @@ struct rsb_dirsnap {
 };
 
 int
-rsb_dirsnap_new(uint64_t ino, uint64_t parent_ino, struct rsb_dirsnap **ret_snap)
+rsb_dirsnap_new(
+	struct rsb_dirsnaps *all, uint64_t ino, uint64_t parent_ino, struct rsb_dirsnap **ret_snap)
 {
 	RSB_CLEANUP(rsb_dirsnap_freep) struct rsb_dirsnap *snap = rsb_new(struct rsb_dirsnap);
 	struct rsb_dirsnap_entry dot = {
@@ -33,6 +37,7 @@ rsb_dirsnap_new(uint64_t ino, uint64_t parent_ino, struct rsb_dirsnap **ret_snap
 
 	if (!snap)
 		return -ENOMEM;
+	snap->all = all;
 	rsb_buf_init(&snap->names, (size_t)RSB_DIRSNAP_MAX * 256);
 	r = rsb_dirsnap_add(snap, &dot);
 	if (r < 0)
@@ -46,23 +51,36 @@ rsb_dirsnap_new(uint64_t ino, uint64_t parent_ino, struct rsb_dirsnap **ret_snap
 	return 0;
 }
 
+static void
+empty(struct rsb_dirsnap *snap)
+{
+	free(rsb_steal(&snap->entries));
+	rsb_buf_done(&snap->names);
+	snap->n = 0;
+	snap->cap = 0;
+	snap->all->size -= snap->charged;
+	snap->charged = 0;
+}
+
 void
 rsb_dirsnap_free(struct rsb_dirsnap *snap)
 {
 	if (!snap)
 		return;
-	free(snap->entries);
-	rsb_buf_done(&snap->names);
+	empty(snap);
 	free(snap);
 }
 
 int
 rsb_dirsnap_add(struct rsb_dirsnap *snap, const struct rsb_dirsnap_entry *entry)
 {
+	size_t cost = sizeof(struct entry) + entry->name.size;
 	int r;
 
 	if (snap->n >= RSB_DIRSNAP_MAX)
 		return -ENOSPC;
+	if (snap->all->max - snap->all->size < cost)
+		return -ENOMEM;
 	if (snap->n == snap->cap) {
 		size_t cap = snap->cap ? snap->cap * 2 : 32;
 		struct entry *entries = reallocarray(snap->entries, cap, sizeof(*entries));
@@ -82,13 +100,24 @@ rsb_dirsnap_add(struct rsb_dirsnap *snap, const struct rsb_dirsnap_entry *entry)
 	if (r < 0)
 		return r;
 	snap->n++;
+	snap->charged += cost;
+	snap->all->size += cost;
 	return 0;
+}
+
+int
+rsb_dirsnap_page(struct rsb_dirsnap *snap)
+{
+	snap->n_page++;
+	return snap->n_page > RSB_DIRSNAP_PAGES_SPARE + snap->n / RSB_DIRSNAP_PAGE_LEAST ? -EIO : 0;
 }
 
 void
 rsb_dirsnap_finish(struct rsb_dirsnap *snap, int r)
 {
 	snap->state = r < 0 ? r : 1;
+	if (r < 0)
+		empty(snap);
 }
 
 int

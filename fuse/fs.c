@@ -33,6 +33,7 @@ rsb_fs_new(const struct rsb_fs_config *config, struct rsb_link *link, struct rsb
 	fs->shared = shared;
 	fs->epoch = 1;
 	fs->seq = 1;
+	fs->listings.max = RSB_LISTINGS_MAX;
 	fs->generation_seq = 1;
 	r = rsb_send_new(fs, &fs->send);
 	if (r < 0)

@@ -70,6 +70,7 @@ struct rsb_fs {
 	struct rsb_fs_stats stats;
 	struct rsb_statfs_rep statfs; /* the latest */
 	uint64_t statfs_ns;           /* when it came; 0: never */
+	struct rsb_dirsnaps listings;
 	struct {
 		struct rsb_dirsnap *snap; /* the whole listing that was closed last */
 		uint64_t nodeid;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#define RSB_LOG_MODULE "dir"
 #include <dirent.h>
 #include <errno.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 #include "fuse/reply.h"
 #include "fuse/send.h"
 #include "proto/codec.h"
+#include "util/log.h"
 
 #define N_DOT 2u /* entries that every snapshot begins with */
 
@@ -164,6 +166,19 @@ learn_entry(struct load *load, const struct rsb_dirent *dirent)
 	rsb_inode_unref(inode);
 }
 
+/* What was kept in the hope that it is wanted again gives way to what is wanted now. */
+static int
+add_name(struct load *load, const struct rsb_dirsnap_entry *entry)
+{
+	struct rsb_fs *fs = load->fs;
+	int r = rsb_dirsnap_add(load->handle->snap, entry);
+
+	if (r != -ENOMEM || !fs->left.snap)
+		return r;
+	rsb_dirsnap_free(rsb_steal(&fs->left.snap));
+	return rsb_dirsnap_add(load->handle->snap, entry);
+}
+
 /* 1: the listing is whole, 0: more comes. */
 static int
 take_page(struct load *load, const struct rsb_readdir_rep *rep, bool wanted)
@@ -184,11 +199,13 @@ take_page(struct load *load, const struct rsb_readdir_rep *rep, bool wanted)
 			learn_entry(load, &dirent);
 		if (!wanted)
 			continue;
-		r = rsb_dirsnap_add(load->handle->snap, &entry);
+		r = add_name(load, &entry);
 		if (r < 0)
 			return r;
 	}
-	return r < 0 ? r : (int)(rep->done != 0);
+	if (r < 0 || rep->done || !wanted)
+		return r < 0 ? r : (int)(rep->done != 0);
+	return rsb_dirsnap_page(load->handle->snap);
 }
 
 /* Every name of the directory is in our table now, if nothing got in between. */
@@ -213,8 +230,12 @@ on_page(void *arg, int r, const void *rep)
 	const struct rsb_readdir_rep *page = rep;
 	bool wanted = handle->snap_fh == load->fh;
 
-	if (r >= 0)
+	if (r >= 0) {
 		r = take_page(load, page, wanted);
+		if (r < 0)
+			(void)rsb_warn_r(r, "gave up a listing after %zu names",
+				wanted ? rsb_dirsnap_count(handle->snap) : 0);
+	}
 	if (r >= 0)
 		rsb_fs_learn(load->fs, handle->inode, &page->dir, load->page_since);
 	if (r == 0 && wanted) {
@@ -295,7 +316,8 @@ start_load(struct rsb_fs *fs, struct rsb_handle *handle)
 
 	if (take_left_snap(fs, handle))
 		return 0;
-	r = rsb_dirsnap_new(ino, parent && parent->attr.ino ? parent->attr.ino : ino, &snap);
+	r = rsb_dirsnap_new(
+		&fs->listings, ino, parent && parent->attr.ino ? parent->attr.ino : ino, &snap);
 	if (r < 0)
 		return r;
 	load = rsb_new(struct load);

@@ -33,12 +33,13 @@
 #define RSB_PATH_MAX 4095u
 #define RSB_XATTR_NAME_MAX 255u
 #define RSB_XATTR_MAX 65536u
-#define RSB_DIRENTS_MAX 1024u       /* entries of one readdir reply */
-#define RSB_FORGETS_MAX 4096u       /* entries of one forget */
-#define RSB_NODES_MAX (1u << 20)    /* nodes that a sidecar remembers in a session */
-#define RSB_DIR_FDS_MAX 4096u       /* directory descriptors it keeps open for them */
-#define RSB_FHS_MAX 16384u          /* open files and directories in a session */
-#define RSB_LOCKS_WAITING_MAX 1024u /* blocked lock requests in a session */
+#define RSB_DIRENTS_MAX 1024u         /* entries of one readdir reply */
+#define RSB_LISTINGS_MAX (128u << 20) /* host: bytes of all directory listings of a mount */
+#define RSB_FORGETS_MAX 4096u         /* entries of one forget */
+#define RSB_NODES_MAX (1u << 20)      /* nodes that a sidecar remembers in a session */
+#define RSB_DIR_FDS_MAX 4096u         /* directory descriptors it keeps open for them */
+#define RSB_FHS_MAX 16384u            /* open files and directories in a session */
+#define RSB_LOCKS_WAITING_MAX 1024u   /* blocked lock requests in a session */
 
 /* Processes. */
 #define RSB_ARGS_MAX 65536u       /* entries of argv or of env */

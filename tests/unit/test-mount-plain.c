@@ -7,18 +7,20 @@
 #include "fuse/cache.h"
 #include "fuse/dirsnap.h"
 #include "fuse/options.h"
+#include "proto/limits.h"
 #include "tests/unit/unit.h"
 
 /* ---- dirsnap ---- */
 
 START_TEST(a_listing_keeps_its_offsets)
 {
+	struct rsb_dirsnaps all = { .max = 1 << 20 };
 	struct rsb_dirsnap_entry e = { .ino = 9, .type = DT_REG };
 	struct rsb_dirsnap_entry got;
 	struct rsb_dirsnap *snap;
 	char name[16];
 
-	ck_assert_int_eq(rsb_dirsnap_new(1, 2, &snap), 0);
+	ck_assert_int_eq(rsb_dirsnap_new(&all, 1, 2, &snap), 0);
 	for (int i = 0; i < 1000; i++) {
 		(void)snprintf(name, sizeof(name), "f%d", i);
 		e.name = rsb_bytes_str(name);
@@ -36,17 +38,85 @@ START_TEST(a_listing_keeps_its_offsets)
 	ck_assert_mem_eq(got.name.data, "f500", 4);
 	ck_assert_int_eq(rsb_dirsnap_get(snap, 1002, &got), 0);
 	rsb_dirsnap_free(snap);
+	ck_assert_uint_eq(all.size, 0);
 }
 END_TEST
 
 START_TEST(a_failed_listing_says_so)
 {
+	struct rsb_dirsnaps all = { .max = 1 << 20 };
+	struct rsb_dirsnap_entry got;
 	struct rsb_dirsnap *snap;
 
-	ck_assert_int_eq(rsb_dirsnap_new(1, 2, &snap), 0);
+	ck_assert_int_eq(rsb_dirsnap_new(&all, 1, 2, &snap), 0);
 	rsb_dirsnap_finish(snap, -EACCES);
 	ck_assert_int_eq(rsb_dirsnap_state(snap), -EACCES);
+	ck_assert_int_eq(rsb_dirsnap_get(snap, 0, &got), 0);
+	ck_assert_uint_eq(all.size, 0);
 	rsb_dirsnap_free(snap);
+}
+END_TEST
+
+/* Adds up to n names; the result of the last. */
+static int
+add_names(struct rsb_dirsnap *snap, int n)
+{
+	const struct rsb_dirsnap_entry e = { .name = rsb_bytes_str("some name"), .ino = 9 };
+	int r = 0;
+
+	for (int i = 0; i < n && r == 0; i++)
+		r = rsb_dirsnap_add(snap, &e);
+	return r;
+}
+
+START_TEST(listings_share_one_budget)
+{
+	struct rsb_dirsnaps all = { .max = 40000 };
+	struct rsb_dirsnap *first, *second, *third;
+
+	ck_assert_int_eq(rsb_dirsnap_new(&all, 1, 2, &first), 0);
+	ck_assert_int_eq(rsb_dirsnap_new(&all, 1, 2, &second), 0);
+	ck_assert_int_eq(add_names(first, 500), 0);
+	ck_assert_int_eq(add_names(second, 100000), -ENOMEM);
+	ck_assert_uint_le(all.size, all.max);
+	/* The one that was whole stays; the one that failed makes room for others. */
+	rsb_dirsnap_finish(first, 0);
+	rsb_dirsnap_finish(second, -ENOMEM);
+	ck_assert_uint_eq(rsb_dirsnap_count(first), 502);
+	ck_assert_int_eq(rsb_dirsnap_new(&all, 1, 2, &third), 0);
+	ck_assert_int_eq(add_names(third, 500), 0);
+	rsb_dirsnap_free(first);
+	rsb_dirsnap_free(second);
+	rsb_dirsnap_free(third);
+	ck_assert_uint_eq(all.size, 0);
+}
+END_TEST
+
+/* Pages of n names each, until it was refused; their number, at most max. */
+static int
+pages_of(int n, int max)
+{
+	struct rsb_dirsnaps all = { .max = RSB_LISTINGS_MAX };
+	struct rsb_dirsnap *snap;
+	int n_page = 0;
+	int r = 0;
+
+	ck_assert_int_eq(rsb_dirsnap_new(&all, 1, 2, &snap), 0);
+	while (r == 0 && n_page < max) {
+		ck_assert_int_eq(add_names(snap, n), 0);
+		r = rsb_dirsnap_page(snap);
+		n_page++;
+	}
+	ck_assert(r == 0 || r == -EIO);
+	rsb_dirsnap_free(snap);
+	return n_page;
+}
+
+START_TEST(a_listing_that_gets_nowhere_ends)
+{
+	ck_assert_int_eq(pages_of(0, 1000), (int)RSB_DIRSNAP_PAGES_SPARE + 1);
+	ck_assert_int_lt(pages_of(1, 1000), 100);
+	ck_assert_int_eq(pages_of(100, 1000), 1000);
 }
 END_TEST
 
@@ -196,6 +266,8 @@ main(void)
 	const TTest *const tests[] = {
 		a_listing_keeps_its_offsets,
 		a_failed_listing_says_so,
+		listings_share_one_budget,
+		a_listing_that_gets_nowhere_ends,
 		the_past_is_told_only_when_nobody_else_writes,
 		ids_are_mapped_both_ways,
 		takes_what_mount_says,
