@@ -4,10 +4,12 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "backend/answer.h"
 #include "backend/envelope.h"
+#include "util/gzip.h"
 #include "util/hash.h"
 #include "util/json.h"
 #include "util/str.h"
@@ -85,34 +87,60 @@ make_headers(const struct rsb_envd *envd, const char *type, struct headers *head
 
 /* ---- files ---- */
 
-int
-rsb_envd_upload(const struct rsb_envd *envd, const char *path, int fd, struct rsb_diag *diag)
+static int
+upload_url(const struct rsb_envd *envd, const char *path, struct rsb_buf *url)
+{
+	int r = rsb_buf_printf(url, "%s/files?path=", envd->url);
+
+	if (r == 0)
+		r = rsb_http_escape(rsb_bytes_str(path), url);
+	if (r == 0 && envd->user)
+		r = rsb_buf_printf(url, "&username=%s", envd->user);
+	return r == 0 ? rsb_buf_append(url, "", 1) : r;
+}
+
+static int
+post_file(const struct rsb_envd *envd, const char *url, int fd, bool gzip,
+	struct rsb_http_reply *reply, struct rsb_diag *diag)
 {
 	RSB_CLEANUP(headers_done) struct headers headers = { .n = 0 };
-	RSB_CLEANUP(rsb_buf_done) struct rsb_buf url = { 0 };
-	struct rsb_http_reply reply = { 0 };
 	struct rsb_http_request req = { .method = "POST", .timeout_ns = envd->timeout_ns };
 	struct stat st;
 	int r;
 
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	r = rsb_buf_printf(&url, "%s/files?path=", envd->url);
-	if (r == 0)
-		r = rsb_http_escape(rsb_bytes_str(path), &url);
-	if (r == 0 && envd->user)
-		r = rsb_buf_printf(&url, "&username=%s", envd->user);
-	if (r == 0)
-		r = rsb_buf_append(&url, "", 1);
-	if (r == 0)
-		r = make_headers(envd, "application/octet-stream", &headers);
+	r = make_headers(envd, "application/octet-stream", &headers);
+	if (r == 0 && gzip)
+		r = add_header(&headers, strdup("Content-Encoding: gzip"));
 	if (r < 0)
 		return r;
-	req.url = (const char *)rsb_buf_head(&url);
+	req.url = url;
 	req.headers = (const char *const *)headers.lines;
 	req.body_fd = fd;
 	req.body_size = (uint64_t)st.st_size;
-	r = rsb_http_do(envd->http, &req, &reply, diag);
+	return rsb_http_do(envd->http, &req, reply, diag);
+}
+
+/* 400 and 415 are said of an encoding that is not known, and of other things that stay so. */
+int
+rsb_envd_upload(const struct rsb_envd *envd, const char *path, int fd, struct rsb_diag *diag)
+{
+	RSB_CLEANUP(rsb_buf_done) struct rsb_buf url = { 0 };
+	rsb_autoclose int packed = memfd_create("rsb-upload", MFD_CLOEXEC);
+	struct rsb_http_reply reply = { 0 };
+	int r;
+
+	if (packed < 0)
+		return -errno;
+	r = rsb_gzip_fd(fd, packed);
+	if (r == 0)
+		r = upload_url(envd, path, &url);
+	if (r < 0)
+		return r;
+	r = post_file(envd, (const char *)rsb_buf_head(&url), packed, true, &reply, diag);
+	if (r == 0 && (reply.status == 400 || reply.status == 415))
+		r = post_file(envd, (const char *)rsb_buf_head(&url), fd, false, &reply, diag);
 	if (r == 0)
 		r = rsb_answer_sandbox(&reply, "cannot upload into the sandbox", diag);
 	rsb_buf_done(&reply.body);

@@ -19,11 +19,15 @@
 
 /*
  * $0: the program's place, $1: what was uploaded for it or nothing, then the program's
- * arguments. An upload is not atomic, so it gets its name only when it is whole. A sidecar of
- * ours that runs already serves another key or nobody.
+ * arguments. An upload is not atomic, so it gets its name only when it is whole. An agent that
+ * does not know of Content-Encoding has stored it compressed. A sidecar of ours that runs already
+ * serves another key or nobody.
  */
 static const char script[] =
 	"d=${0%/*}; part=$1; shift\n"
+	"if [ -n \"$part\" ] && gzip -t <\"$part\" 2>/dev/null; then\n"
+	"  gzip -dc <\"$part\" >\"$part.x\" && mv -f \"$part.x\" \"$part\" || exit 126\n"
+	"fi\n"
 	"if [ -n \"$part\" ]; then chmod 755 \"$part\" && mv -f \"$part\" \"$0\" || exit 126; fi\n"
 	"[ -x \"$0\" ] || exit 127\n"
 	"old=\n"

@@ -9,6 +9,7 @@
 
 #include "util/cleanup.h"
 #include "util/fd.h"
+#include "util/gzip.h"
 #include "util/str.h"
 
 #include "sidecar/envd/service.h"
@@ -20,6 +21,7 @@ struct files_call {
 	struct rsb_service *service;
 	struct rsb_user user;
 	struct rsb_httpd_multipart *multipart; /* NULL: the body is the file */
+	struct rsb_gunzip *gunzip;             /* NULL: the body is not compressed */
 	const char *path;                      /* query parameter; NULL: part names */
 	struct rsb_json *written;              /* array for the answer */
 	char current[PATH_MAX];                /* path that fd writes */
@@ -340,15 +342,27 @@ on_part(void *arg, const char *name, const char *filename, uint64_t offset, stru
 }
 
 static int
+take_plain(void *arg, struct rsb_bytes data)
+{
+	struct files_call *call = arg;
+
+	if (!call->multipart)
+		write_file(call, data);
+	else if (!call->refused && rsb_httpd_multipart_feed(call->multipart, data) < 0)
+		refuse(call, 400, "error parsing multipart form", "");
+	return 0;
+}
+
+static int
 upload_body(void *arg, struct rsb_httpd_req *req, struct rsb_bytes data)
 {
 	struct files_call *call = rsb_httpd_data(req);
 
 	(void)arg;
-	if (!call->multipart)
-		write_file(call, data);
-	else if (!call->refused && rsb_httpd_multipart_feed(call->multipart, data) < 0)
-		refuse(call, 400, "error parsing multipart form", "");
+	if (!call->gunzip)
+		return take_plain(call, data);
+	if (!call->refused && rsb_gunzip_feed(call->gunzip, data) < 0)
+		refuse(call, 400, "error decompressing the body: this is no gzip", "");
 	return 0;
 }
 
@@ -359,6 +373,8 @@ upload_end(void *arg, struct rsb_httpd_req *req)
 	struct files_call *call = rsb_httpd_data(req);
 
 	(void)arg;
+	if (call->gunzip && rsb_gunzip_finish(call->gunzip) < 0)
+		refuse(call, 400, "error decompressing the body: it is cut off", "");
 	/* Its end may be what completes the last part. */
 	rsb_httpd_multipart_free(call->multipart);
 	call->multipart = NULL;
@@ -381,6 +397,7 @@ files_done(void *arg, struct rsb_httpd_req *req)
 	struct files_call *call = rsb_httpd_data(req);
 
 	(void)arg;
+	rsb_gunzip_free(call->gunzip);
 	rsb_httpd_multipart_free(call->multipart);
 	if (call->fd >= 0)
 		(void)close(call->fd);
@@ -400,16 +417,33 @@ is_type(const char *type, const char *want)
 	return type && strncasecmp(type, want, strlen(want)) == 0;
 }
 
+/* 1: the body is as it says or will be unpacked; 0: refused. */
+static int
+take_encoding(struct files_call *call, struct rsb_httpd_req *req)
+{
+	const char *encoding = rsb_httpd_header(req, "Content-Encoding");
+	int r;
+
+	if (!encoding || strcasecmp(encoding, "identity") == 0)
+		return 1;
+	if (strcasecmp(encoding, "gzip") != 0)
+		return rsb_refuse(req, 400, "unsupported content encoding: %s", encoding);
+	r = rsb_gunzip_new(take_plain, call, &call->gunzip);
+	return r < 0 ? r : 1;
+}
+
 static int
 upload(struct files_call *call, struct rsb_httpd_req *req)
 {
 	const char *type = rsb_httpd_header(req, "Content-Type");
+	int r;
 
 	call->written = rsb_json_new_array();
 	if (!call->written)
 		return -ENOMEM;
-	if (rsb_httpd_header(req, "Content-Encoding"))
-		return rsb_refuse(req, 400, "a Content-Encoding is not supported");
+	r = take_encoding(call, req);
+	if (r != 1)
+		return r;
 	if (is_type(type, "multipart/form-data")) {
 		if (rsb_httpd_multipart_new(req, on_part, call, &call->multipart) < 0)
 			return rsb_refuse(req, 400, "error parsing multipart form");

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,6 +22,7 @@
 #include "tests/unit/unit.h"
 #include "util/clock.h"
 #include "util/fd.h"
+#include "util/gzip.h"
 #include "util/json.h"
 #include "util/thread.h"
 
@@ -38,12 +40,17 @@ struct world {
 	struct rsb_link *link;
 	struct rsb_mutex lock;
 	struct rsb_cond cond;
-	struct rsb_keeper *keeper; /* {lock} for others than the main thread */
-	char kinds[1024];          /* {lock} of events, in order */
-	char out[256];             /* {lock} the first bytes of a command's output */
-	uint64_t received;         /* {lock} */
-	unsigned int n_fin;        /* {lock} */
+	struct rsb_keeper *keeper;  /* {lock} for others than the main thread */
+	char kinds[1024];           /* {lock} of events, in order */
+	char out[256];              /* {lock} the first bytes of a command's output */
+	uint64_t received;          /* {lock} */
+	unsigned int n_fin;         /* {lock} */
+	struct rsb_backend_ops ops; /* for the_world: with another upload */
+	unsigned int n_upload;      /* by upload_packed(), on the keeper's thread */
 };
+
+/* For what a table of functions without an argument leads back to. */
+static struct world *the_world;
 
 static void
 wait_for(struct world *world, bool (*met)(struct world *world))
@@ -123,6 +130,25 @@ set_env(struct world *world)
 		world->env[i] = world->vars[i];
 }
 
+/* As an agent that stores a compressed body as it is: what the real one unpacks is packed twice. */
+static int
+upload_packed(struct rsb_backend *backend, const struct rsb_sandbox *sandbox, const char *path,
+	int fd, struct rsb_diag *diag)
+{
+	rsb_autoclose int packed = memfd_create("packed", MFD_CLOEXEC);
+	struct rsb_backend *other;
+	int r;
+
+	(void)backend;
+	ck_assert_int_eq(rsb_gzip_fd(fd, packed), 0);
+	ck_assert_int_eq(
+		rsb_keeper_backend(&the_world->config, the_world->env, "local", &other, NULL), 0);
+	r = other->ops->upload(other, sandbox, path, packed, diag);
+	rsb_backend_free(other);
+	the_world->n_upload++;
+	return r;
+}
+
 static void
 setup(struct world *world)
 {
@@ -145,6 +171,11 @@ setup(struct world *world)
 	free(root);
 	r = rsb_keeper_backend(&world->config, world->env, "local", &world->backend, &diag);
 	ck_assert_msg(r == 0, "%s", diag.text);
+	if (the_world == world) {
+		world->ops = *world->backend->ops;
+		world->ops.upload = upload_packed;
+		world->backend->ops = &world->ops;
+	}
 	world->keeper_env.backend = world->backend;
 	r = rsb_keeper_create(&world->keeper_env, &req, &world->state, &diag);
 	ck_assert_msg(r == 0, "%d: %s", r, diag.text);
@@ -375,6 +406,23 @@ START_TEST(brings_back_a_sidecar_that_died)
 }
 END_TEST
 
+START_TEST(uploads_once_and_over_an_agent_that_does_not_unpack)
+{
+	struct world world;
+
+	the_world = &world;
+	setup(&world);
+	ck_assert_uint_eq(world.n_upload, 1);
+	start(&world);
+	ck_assert_int_eq(getattr(&world), 0);
+	kill_sidecar(&world);
+	wait_for(&world, has_new_epoch);
+	ck_assert_int_eq(rsb_keeper_wait(world.keeper, WAIT_NS, NULL), 0);
+	ck_assert_uint_eq(world.n_upload, 1);
+	teardown(&world);
+}
+END_TEST
+
 static bool
 is_lost(struct world *world)
 {
@@ -406,6 +454,7 @@ main(void)
 	const TTest *const tests[] = {
 		brings_a_directory_and_commands_into_a_fresh_sandbox,
 		brings_back_a_sidecar_that_died,
+		uploads_once_and_over_an_agent_that_does_not_unpack,
 		says_so_when_the_sandbox_was_killed_behind_its_back,
 	};
 

@@ -6,6 +6,7 @@ usage: test-local.py PROGRAM [NAME...]
 """
 
 import base64
+import gzip
 import hashlib
 import http.client
 import json
@@ -398,6 +399,32 @@ def chunked_upload(s):
     want = hashlib.sha256(block * 320).hexdigest()
     eq(a.text("sha256sum big").split()[0], want)
     eq(hashlib.sha256(a.request("GET", "/files?path=big")[2]).hexdigest(), want)
+    a.kill()
+
+
+def compressed_upload(s):
+    a = s.create()
+    data = b"some text, again and again\n" * 20000
+
+    def post(body, encoding, path="packed"):
+        head = a.headers(Content_Type="application/octet-stream", Content_Encoding=encoding)
+        return a.request("POST", f"/files?path={path}&username=user", body, head)[0]
+
+    packed = gzip.compress(data)
+    eq(post(packed, "gzip"), 200)
+    eq(a.request("GET", "/files?path=packed")[2], data)
+    eq(post(packed + packed, "gzip"), 200)
+    eq(a.request("GET", "/files?path=packed")[2], data + data)
+    for body in (packed[:-1], packed[:-9] + bytes(9), data, b""):
+        eq(post(body, "gzip"), 400)
+    eq(post(data, "identity"), 200)
+    for encoding in ("br", "gzip, gzip", "zstd"):
+        eq(post(packed, encoding), 400)
+    eq(a.request("GET", "/files?path=packed")[2], data)
+    # A body that unpacks to very much takes no memory, and what cannot be written is refused.
+    eq(post(gzip.compress(bytes(64 << 20)), "gzip", "zeros"), 200)
+    eq(a.text("wc -c < zeros; rm zeros"), f"{64 << 20}\n")
+    eq(post(packed, "gzip", "/proc/version"), 500)
     a.kill()
 
 
@@ -1049,7 +1076,7 @@ def idle_ends(program, uid):
 
 
 SHARED = [control_plane, create_is_checked, times, processes, start_is_prompt, deadline_kills,
-          input_and_signals, stream_input, deploys, attach, slow_reader, files, chunked_upload, multipart,
+          input_and_signals, stream_input, deploys, attach, slow_reader, files, chunked_upload, compressed_upload, multipart,
           init_call, tokens, tunnels, ports, routing, hostile_requests, nothing_of_the_host,
           root_stays_inside, user_is_no_root, dev_works, orphans_are_reaped, kill_leaves_nothing]
 OWN = [key_file, disk_is_limited, without_idmapped_mounts, many_at_once, stop_leaves_nothing, one_server_a_state, bad_options, idle_ends]

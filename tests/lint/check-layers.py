@@ -48,6 +48,7 @@ HOMES = {
     "microhttpd.h": ["sidecar/local/*.c", "sidecar/envd/*.c"],
     "msgpack*": ["common/proto/codec.c"],
     "nettle/*.h": ["common/util/hash.c"],
+    "zlib.h": ["common/util/gzip.c"],
     "zstd.h": ["common/proto/frame.c", "common/proto/zip.c"],
 }
 # The exception: libfuse is what fuse/ is about.

@@ -22,6 +22,9 @@ struct world {
 	const char *body;
 	char head[2048];
 	char asked[1024];
+	size_t asked_size;
+	unsigned int n_request;
+	int refuse_gzip; /* the status for it; 0: it is taken */
 	struct rsb_sandbox sandbox;
 	struct rsb_diag diag;
 };
@@ -35,7 +38,12 @@ on_request(void *arg, const struct http_server_request *req)
 	ck_assert_uint_lt(req->body_size, sizeof(world->asked));
 	memcpy(world->asked, req->body, req->body_size);
 	world->asked[req->body_size] = '\0';
-	http_server_answer(req->fd, world->status, world->headers, world->body);
+	world->asked_size = req->body_size;
+	world->n_request++;
+	if (world->refuse_gzip && strstr(req->head, "Content-Encoding: gzip"))
+		http_server_answer(req->fd, world->refuse_gzip, "", "{}");
+	else
+		http_server_answer(req->fd, world->status, world->headers, world->body);
 	return 0;
 }
 
@@ -275,13 +283,45 @@ START_TEST(uploads_as_root_and_says_when_the_disk_is_full)
 		strstr(head(&world), "POST /files?path=%2Fopt%2Fa%20b&username=root "));
 	ck_assert_ptr_nonnull(strstr(head(&world), "X-Access-Token: et\r\n"));
 	ck_assert_ptr_nonnull(strstr(head(&world), "Authorization: Basic cm9vdDo=\r\n"));
-	ck_assert_str_eq(asked(&world), "ELF");
+	ck_assert_ptr_nonnull(strstr(head(&world), "Content-Encoding: gzip\r\n"));
+	ck_assert_mem_eq(asked(&world), "\x1f\x8b", 2);
 	answer(&world, 507, "", "{}");
 	ck_assert_int_eq(world.backend->ops->upload(world.backend, &sandbox, "/x", fd, &world.diag),
 		-ENOSPC);
 	answer(&world, 502, "", "{}");
 	ck_assert_int_eq(world.backend->ops->upload(world.backend, &sandbox, "/x", fd, &world.diag),
 		-ENOTCONN);
+	close(fd);
+	teardown(&world);
+}
+END_TEST
+
+START_TEST(uploads_less_than_the_file_where_gzip_is_taken)
+{
+	static const int refusals[] = { 400, 415 };
+	static const char zeros[1000];
+	struct rsb_sandbox sandbox = { .id = "i1" };
+	struct world world;
+	int fd = memfd_create("program", MFD_CLOEXEC);
+
+	setup(&world);
+	ck_assert_int_eq(write(fd, zeros, sizeof(zeros)), sizeof(zeros));
+	ck_assert_int_eq(
+		world.backend->ops->upload(world.backend, &sandbox, "/x", fd, &world.diag), 0);
+	http_server_sync(world.server);
+	ck_assert_uint_lt(world.asked_size, 100);
+	ck_assert_uint_eq(world.n_request, 1);
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(refusals); i++) {
+		world.refuse_gzip = refusals[i];
+		world.n_request = 0;
+		ck_assert_int_eq(
+			world.backend->ops->upload(world.backend, &sandbox, "/x", fd, &world.diag),
+			0);
+		ck_assert_ptr_null(strstr(head(&world), "Content-Encoding"));
+		ck_assert_uint_eq(world.asked_size, sizeof(zeros));
+		ck_assert_mem_eq(world.asked, zeros, sizeof(zeros));
+		ck_assert_uint_eq(world.n_request, 2);
+	}
 	close(fd);
 	teardown(&world);
 }
@@ -329,6 +369,7 @@ main(void)
 		lists_only_what_carries_the_intent,
 		addresses_ports_by_template_and_headers,
 		uploads_as_root_and_says_when_the_disk_is_full,
+		uploads_less_than_the_file_where_gzip_is_taken,
 		reads_frames_over_any_cut,
 	};
 
