@@ -11,7 +11,7 @@
 #include "exec/verbs.h"
 #include "keeper/deploy.h"
 #include "util/cleanup.h"
-#include "util/str.h"
+#include "util/spawn.h"
 
 /* One line: what was looked at, how it is. Returns 1 for a problem. */
 static int
@@ -31,27 +31,10 @@ check_fuse(void)
 	return say(true, "/dev/fuse", "can be opened");
 }
 
-static bool
-on_path(char *const *env, const char *program)
-{
-	const char *path = rsb_config_getenv(env, "PATH");
-	rsb_autofree char *copy = strdup(path ? path : "/usr/bin:/bin");
-	char *save = NULL;
-
-	for (char *dir = copy ? strtok_r(copy, ":", &save) : NULL; dir;
-		dir = strtok_r(NULL, ":", &save)) {
-		rsb_autofree char *file = rsb_str_path(dir, program);
-
-		if (file && access(file, X_OK) == 0)
-			return true;
-	}
-	return false;
-}
-
 static int
 check_fusermount(char *const *env)
 {
-	bool found = on_path(env, "fusermount3");
+	bool found = rsb_spawn_on_path(rsb_config_getenv(env, "PATH"), "fusermount3");
 
 	/* Root mounts by itself. */
 	return say(found || geteuid() == 0, "fusermount3",

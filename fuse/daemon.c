@@ -16,6 +16,7 @@
 #include "fuse/session.h"
 #include "fuse/status.h"
 #include "fuse/supervise.h"
+#include "keeper/mountpoint.h"
 #include "util/clock.h"
 #include "util/fd.h"
 #include "util/log.h"
@@ -162,7 +163,7 @@ on_supervisor(void *arg, uint32_t events)
 		/* Without it a crash of ours would leave a dead mount: better none at all. */
 		rsb_err("the supervisor is gone: unmounting");
 		rsb_source_del(rsb_steal(&d->source));
-		if (d->mounted && rsb_mount_is_ours(d->options->mountpoint, d->options->name))
+		if (d->mounted && rsb_mountpoint_is_ours(d->options->mountpoint, d->options->name))
 			(void)rsb_mount_undo(d->options->mountpoint, true);
 		d->mounted = false;
 		if (d->phase == UNMOUNTING)

@@ -12,6 +12,7 @@
 #include "fuse/options.h"
 #include "fuse/supervise.h"
 #include "fuse/uplink.h"
+#include "keeper/mountpoint.h"
 #include "util/fd.h"
 #include "util/log.h"
 
@@ -84,9 +85,9 @@ do_mount(struct start *start, struct rsb_diag *diag)
 	struct rsb_supervise supervise = { .daemon = run_daemon, .arg = start };
 	int r;
 
-	r = rsb_mount_resolve(options->directory, &options->mountpoint, diag);
+	r = rsb_mountpoint_resolve(options->directory, &options->mountpoint, diag);
 	if (r >= 0)
-		r = rsb_mount_check(options->mountpoint, diag);
+		r = rsb_mountpoint_check(options->mountpoint, diag);
 	if (r >= 0)
 		r = rsb_uplink_open(options, environ, &start->uplink, diag);
 	if (r < 0 || options->fake)
@@ -109,7 +110,7 @@ do_unmount(const struct rsb_options *options, struct rsb_diag *diag)
 	char *mountpoint = NULL;
 	int r;
 
-	r = rsb_mount_resolve(options->directory, &mountpoint, diag);
+	r = rsb_mountpoint_resolve(options->directory, &mountpoint, diag);
 	if (r < 0)
 		return r;
 	r = rsb_mount_undo(mountpoint, false);

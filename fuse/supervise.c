@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 
 #include "fuse/notify.h"
+#include "keeper/mountpoint.h"
 #include "util/clock.h"
 #include "util/fd.h"
 #include "util/log.h"
@@ -107,7 +108,7 @@ do_unmount(struct supervisor *s, bool lazy)
 	int r = 0;
 
 	/* Somebody may have unmounted it and put another thing there. */
-	if (rsb_mount_is_ours(mount->mountpoint, mount->name))
+	if (rsb_mountpoint_is_ours(mount->mountpoint, mount->name))
 		r = rsb_mount_undo(mount->mountpoint, lazy);
 	s->unmounted = r >= 0;
 	(void)rsb_supervise_send(s->sock, RSB_SUPERVISE_UNMOUNTED, r, NULL);
@@ -200,7 +201,7 @@ clean_up(struct supervisor *s)
 {
 	const struct rsb_mount_opts *mount = &s->opts->mount;
 
-	if (s->mounted && !s->unmounted && rsb_mount_is_ours(mount->mountpoint, mount->name) &&
+	if (s->mounted && !s->unmounted && rsb_mountpoint_is_ours(mount->mountpoint, mount->name) &&
 		rsb_mount_undo(mount->mountpoint, true) < 0)
 		rsb_err("'%s' could not be unmounted", mount->mountpoint);
 	if (s->fuse_fd >= 0) {

@@ -337,7 +337,8 @@ rsb_uplink_mounted(struct rsb_uplink *uplink, const char *mountpoint)
 		struct rsb_state state;
 
 		r = rsb_state_load(uplink->dir, &state, NULL);
-		if (r >= 0) {
+		if (r >= 0 && strcmp(state.mountpoint, mountpoint) != 0) {
+			state.made_mountpoint = 0;
 			(void)snprintf(
 				state.mountpoint, sizeof(state.mountpoint), "%s", mountpoint);
 			r = rsb_state_save(uplink->dir, &state);

@@ -153,6 +153,7 @@ fill_state(const struct rsb_keeper_env *env, const struct rsb_keeper_create *req
 		.port = config->sandbox.port,
 		.ttl_ns = config->sandbox.ttl_ns ? config->sandbox.ttl_ns : req->ttl_ns,
 		.created_ns = rsb_wall_ns(),
+		.made_mountpoint = req->made_mountpoint,
 	};
 	r = COPY(state->name, rsb_state_name(env->dir));
 	if (r == 0)

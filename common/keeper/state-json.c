@@ -42,6 +42,7 @@ static const struct number_field numbers[] = {
 	{ "port", offsetof(struct rsb_state, port) },
 	{ "ttl_ns", offsetof(struct rsb_state, ttl_ns) },
 	{ "created_ns", offsetof(struct rsb_state, created_ns) },
+	{ "made_mountpoint", offsetof(struct rsb_state, made_mountpoint) },
 };
 
 static int

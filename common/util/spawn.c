@@ -5,12 +5,14 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "util/cleanup.h"
 #include "util/fd.h"
+#include "util/str.h"
 
 /* Above the standard three, so that dup2(2) onto one cannot hit the source of another. */
 #define FD_FREE_MIN 10
@@ -202,4 +204,20 @@ rsb_spawn_wait(pid_t pid)
 		if (errno != EINTR)
 			return -errno;
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+bool
+rsb_spawn_on_path(const char *path, const char *program)
+{
+	rsb_autofree char *copy = strdup(path ? path : "/usr/bin:/bin");
+	char *save = NULL;
+
+	for (char *dir = copy ? strtok_r(copy, ":", &save) : NULL; dir;
+		dir = strtok_r(NULL, ":", &save)) {
+		rsb_autofree char *file = rsb_str_path(dir, program);
+
+		if (file && access(file, X_OK) == 0)
+			return true;
+	}
+	return false;
 }

@@ -8,6 +8,7 @@
  * is empty in the child; descriptors from 3 up are closed unless listed. Any thread.
  */
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "util/macro.h"
@@ -30,5 +31,8 @@ rsb_nodiscard int rsb_spawn_wait(pid_t pid);
 /* Child side, between fork and exec, for those that fork themselves: async-signal-safe. */
 void rsb_spawn_reset_signals(void);
 void rsb_spawn_close_fds(const int *keep, size_t n_keep);
+
+/* Whether a program of that name is found in path, as execvp(3) looks for it. NULL: the default. */
+bool rsb_spawn_on_path(const char *path, const char *program);
 
 #endif

@@ -42,7 +42,9 @@ teardown(void)
 static struct rsb_state_dir *
 make(const char *name, const char *id, const char *local_dir, const char *mountpoint)
 {
-	struct rsb_state state = { .port = 49201, .ttl_ns = 300, .created_ns = 1 };
+	struct rsb_state state = {
+		.port = 49201, .ttl_ns = 300, .created_ns = 1, .made_mountpoint = 1
+	};
 	struct rsb_state_dir *dir;
 
 	strcpy(state.name, name);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -8,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "fuse/mount.h"
+#include "keeper/mountpoint.h"
 #include "tests/unit/unit.h"
 
 enum { NO_NAMESPACES = 77, BAD_SETUP = 78 };
@@ -25,7 +26,7 @@ check_there(const char *mountpoint, bool empty_etc)
 		return NO_NAMESPACES;
 	if (empty_etc && mount("none", "/etc", "tmpfs", 0, NULL) < 0)
 		return BAD_SETUP;
-	r = rsb_mount_check(mountpoint, &diag);
+	r = rsb_mountpoint_check(mountpoint, &diag);
 	if (!empty_etc)
 		return r == -ENOENT ? 1 : 0;
 	return r == -ENOENT && strstr(diag.text, "/etc/mtab is not there") ? 0 : 1;
@@ -55,12 +56,51 @@ START_TEST(a_user_could_not_unmount_without_mtab)
 }
 END_TEST
 
+START_TEST(what_was_made_is_told)
+{
+	char dir[] = "/tmp/rsb-test-mount.XXXXXX";
+	char path[64];
+	char *made_path = NULL;
+	bool made = false;
+
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	(void)snprintf(path, sizeof(path), "%s/./new/", dir);
+	ck_assert_int_eq(rsb_mountpoint_make(path, &made_path, &made, NULL), 0);
+	ck_assert(made);
+	(void)snprintf(path, sizeof(path), "%s/new", dir);
+	ck_assert_str_eq(made_path, path);
+	free(made_path);
+	ck_assert_int_eq(rsb_mountpoint_make(path, &made_path, &made, NULL), 0);
+	ck_assert(!made);
+	free(made_path);
+	ck_assert_int_eq(rmdir(path), 0);
+	(void)snprintf(path, sizeof(path), "%s/no/such", dir);
+	ck_assert_int_eq(rsb_mountpoint_make(path, &made_path, &made, NULL), -ENOENT);
+	ck_assert_int_eq(rmdir(dir), 0);
+}
+END_TEST
+
+START_TEST(a_mount_does_not_lie_in_what_is_synced)
+{
+	struct rsb_diag diag = { .text = "" };
+
+	ck_assert_int_eq(rsb_mountpoint_outside("/a/b", "/a/b/c", NULL), 0);
+	ck_assert_int_eq(rsb_mountpoint_outside("/a/b.rsb", "/a/b", NULL), 0);
+	ck_assert_int_eq(rsb_mountpoint_outside("/a/b/c", "/a/b", &diag), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(diag.text, "/a/b/c"));
+	ck_assert_int_eq(rsb_mountpoint_outside("/a/b", "/a/b", NULL), -EINVAL);
+	ck_assert_int_eq(rsb_mountpoint_outside("/a", "", NULL), 0);
+}
+END_TEST
+
 int
 main(void)
 {
 	const TTest *const tests[] = {
+		what_was_made_is_told,
+		a_mount_does_not_lie_in_what_is_synced,
 		a_user_could_not_unmount_without_mtab,
 	};
 
-	return unit_run("mount-point", tests, RSB_ARRAY_SIZE(tests));
+	return unit_run("mountpoint", tests, RSB_ARRAY_SIZE(tests));
 }

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+#include "keeper/mountpoint.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "util/cleanup.h"
+#include "util/spawn.h"
+#include "util/str.h"
+
+#define DEVICE "/dev/fuse"
+#define DEVICE_MAJOR 10 /* both in admin-guide/devices.txt of the kernel */
+#define DEVICE_MINOR 229
+#define HELPER "fusermount3"
+#define MTAB "/etc/mtab"
+
+/* Undoes the \ooo of proc(5) in place. */
+static void
+unescape(char *s)
+{
+	char *to = s;
+
+	while (*s) {
+		if (s[0] == '\\' && s[1] >= '0' && s[1] <= '3' && s[2] >= '0' && s[2] <= '7' &&
+			s[3] >= '0' && s[3] <= '7') {
+			*to++ = (char)((s[1] - '0') << 6 | (s[2] - '0') << 3 | (s[3] - '0'));
+			s += 4;
+		} else {
+			*to++ = *s++;
+		}
+	}
+	*to = 0;
+}
+
+/* The type and the source of the topmost mount at mountpoint. -ENOENT: none is there. */
+static int
+find_mount(const char *mountpoint, char **ret_type, char **ret_source)
+{
+	rsb_autofclose FILE *file = fopen("/proc/self/mountinfo", "re");
+	rsb_autofree char *line = NULL;
+	size_t cap = 0;
+	int r = -ENOENT;
+
+	if (!file)
+		return -errno;
+	while (getline(&line, &cap, file) >= 0) {
+		char *save = NULL;
+		char *field = strtok_r(line, " \n", &save);
+		char *type;
+		char *source;
+
+		for (int i = 0; field && i < 4; i++)
+			field = strtok_r(NULL, " \n", &save);
+		if (!field)
+			continue;
+		unescape(field);
+		if (strcmp(field, mountpoint) != 0)
+			continue;
+		while (field && strcmp(field, "-") != 0)
+			field = strtok_r(NULL, " \n", &save);
+		type = strtok_r(NULL, " \n", &save);
+		source = strtok_r(NULL, " \n", &save);
+		if (!type || !source)
+			continue;
+		unescape(source);
+		free(*ret_type);
+		free(*ret_source);
+		*ret_type = strdup(type);
+		*ret_source = strdup(source);
+		r = *ret_type && *ret_source ? 0 : -ENOMEM;
+	}
+	return r;
+}
+
+int
+rsb_mountpoint_is_ours(const char *mountpoint, const char *name)
+{
+	rsb_autofree char *type = NULL;
+	rsb_autofree char *source = NULL;
+
+	return find_mount(mountpoint, &type, &source) == 0 && strcmp(type, "fuse.rsb") == 0 &&
+	       strncmp(source, "rsb:", 4) == 0 && strcmp(source + 4, name) == 0;
+}
+
+int
+rsb_mountpoint_resolve(const char *path, char **ret_mountpoint, struct rsb_diag *diag)
+{
+	rsb_autofree char *copy = strdup(path);
+	rsb_autofree char *parent = NULL;
+	rsb_autofree char *candidate = NULL;
+	rsb_autofree char *type = NULL;
+	rsb_autofree char *source = NULL;
+	char *slash;
+
+	if (!copy || !*copy)
+		return rsb_diag_set(diag, copy ? -ENOENT : -ENOMEM, "the mount point is empty");
+	for (size_t n = strlen(copy); n > 1 && copy[n - 1] == '/'; n--)
+		copy[n - 1] = 0;
+	/* The parent first: what is mounted there may be dead, and must not be asked. */
+	slash = strrchr(copy, '/');
+	if (slash)
+		*slash = 0;
+	parent = realpath(!slash ? "." : *copy ? copy : "/", NULL);
+	if (parent) {
+		candidate = rsb_str_path(
+			strcmp(parent, "/") == 0 ? "" : parent, slash ? slash + 1 : copy);
+		if (!candidate)
+			return -ENOMEM;
+		if (find_mount(candidate, &type, &source) == 0) {
+			*ret_mountpoint = rsb_steal(&candidate);
+			return 0;
+		}
+	}
+	*ret_mountpoint = realpath(path, NULL);
+	if (*ret_mountpoint)
+		return 0;
+	if (errno == ENOENT)
+		return rsb_diag_set(diag, -ENOENT, "the mount point '%s' does not exist", path);
+	return rsb_diag_set(
+		diag, -errno, "the mount point '%s' cannot be used: %s", path, strerror(errno));
+}
+
+static int
+check_mounted(const char *mountpoint, struct rsb_diag *diag)
+{
+	rsb_autofree char *type = NULL;
+	rsb_autofree char *source = NULL;
+
+	if (find_mount(mountpoint, &type, &source) < 0)
+		return 0;
+	if (strcmp(type, "fuse.rsb") == 0 && strncmp(source, "rsb:", 4) == 0)
+		return rsb_diag_set(diag, -EBUSY, "the sandbox '%s' is mounted at '%s' already",
+			source + 4, mountpoint);
+	return rsb_diag_set(
+		diag, -EBUSY, "'%s' is the mount point of '%s' already", mountpoint, source);
+}
+
+static int
+check_empty(const char *mountpoint, struct rsb_diag *diag)
+{
+	rsb_autoclosedir DIR *dir = opendir(mountpoint);
+	const struct dirent *entry;
+
+	if (!dir)
+		return rsb_diag_set(diag, -errno, "the mount point '%s' cannot be used: %s",
+			mountpoint, strerror(errno));
+	while ((entry = readdir(dir))) {
+		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+			return rsb_diag_set(
+				diag, -ENOTEMPTY, "the mount point '%s' is not empty", mountpoint);
+	}
+	return 0;
+}
+
+/* A container may have the device without the right to use it. */
+static int
+check_device(struct rsb_diag *diag)
+{
+	rsb_autoclose int fd = open(DEVICE, O_RDWR | O_CLOEXEC);
+
+	return fd < 0 ? rsb_diag_set(diag, -errno, DEVICE " cannot be opened: %s", strerror(errno))
+		      : 0;
+}
+
+static int
+check_helper(struct rsb_diag *diag)
+{
+	if (!rsb_spawn_on_path(getenv("PATH"), HELPER))
+		return rsb_diag_set(
+			diag, -ENOENT, "mounting takes the program " HELPER " (package fuse3)");
+	/* fusermount3(1) mounts without it, but looks there for the owner before it unmounts. */
+	if (access(MTAB, R_OK) < 0)
+		return rsb_diag_set(diag, -ENOENT,
+			MTAB " is not there, so only root could unmount: let root run "
+			     "'ln -s ../proc/self/mounts " MTAB "'");
+	return 0;
+}
+
+int
+rsb_mountpoint_check(const char *mountpoint, struct rsb_diag *diag)
+{
+	struct stat st;
+	int r;
+
+	r = check_mounted(mountpoint, diag);
+	if (r < 0)
+		return r;
+	if (stat(mountpoint, &st) < 0)
+		return rsb_diag_set(diag, -errno, "the mount point '%s' cannot be used: %s",
+			mountpoint, strerror(errno));
+	if (!S_ISDIR(st.st_mode))
+		return rsb_diag_set(
+			diag, -ENOTDIR, "the mount point '%s' is not a directory", mountpoint);
+	r = check_empty(mountpoint, diag);
+	if (r < 0)
+		return r;
+	if (stat(DEVICE, &st) < 0)
+		return rsb_diag_set(diag, -ENODEV,
+			DEVICE " is not there: load the module 'fuse', or pass the device in");
+	if (!S_ISCHR(st.st_mode) || st.st_rdev != makedev(DEVICE_MAJOR, DEVICE_MINOR))
+		return rsb_diag_set(diag, -ENODEV, DEVICE " is another thing than its name says");
+	return geteuid() == 0 ? check_device(diag) : check_helper(diag);
+}
+
+int
+rsb_mountpoint_make(const char *path, char **ret_mountpoint, bool *ret_made, struct rsb_diag *diag)
+{
+	bool made = mkdir(path, 0755) == 0;
+	int r;
+
+	if (!made && errno != EEXIST)
+		return rsb_diag_set(diag, -errno, "the mount point '%s' cannot be made: %s", path,
+			strerror(errno));
+	r = rsb_mountpoint_resolve(path, ret_mountpoint, diag);
+	if (r >= 0)
+		*ret_made = made;
+	else if (made)
+		(void)rmdir(path);
+	return r;
+}
+
+int
+rsb_mountpoint_outside(const char *mountpoint, const char *dir, struct rsb_diag *diag)
+{
+	size_t n = strlen(dir);
+
+	if (n == 0 || strncmp(mountpoint, dir, n) != 0 ||
+		(mountpoint[n] != '/' && mountpoint[n] != '\0'))
+		return 0;
+	return rsb_diag_set(diag, -EINVAL,
+		"the mount point '%s' lies in the directory that is synced; choose another by -m",
+		mountpoint);
+}

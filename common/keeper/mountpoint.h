@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef RSB_MOUNTPOINT_H
+#define RSB_MOUNTPOINT_H
+
+/*
+ * Where a sandbox is to be mounted, as far as it can be told without mounting: the verbs ask
+ * before they make a sandbox, and the daemon before it connects. Never looks at a path below a
+ * mount of ours.
+ */
+
+#include <stdbool.h>
+
+#include "util/diag.h"
+
+/* The absolute path without links, caller frees. A dead mount there is no obstacle. */
+rsb_nodiscard int rsb_mountpoint_resolve(
+	const char *path, char **ret_mountpoint, struct rsb_diag *diag);
+/* The same, and the directory is made if it is absent (its parent is not): then *ret_made. */
+rsb_nodiscard int rsb_mountpoint_make(
+	const char *path, char **ret_mountpoint, bool *ret_made, struct rsb_diag *diag);
+/*
+ * The mount point can be used: exists, is an empty directory, is no mount. -ENOENT, -ENOTDIR,
+ * -ENOTEMPTY, -EBUSY (a mount of ours or of somebody else; the sentence says which), -ENODEV (no
+ * /dev/fuse), -EACCES; -ENOENT also where a user's mount could not be taken away (no /etc/mtab).
+ */
+rsb_nodiscard int rsb_mountpoint_check(const char *mountpoint, struct rsb_diag *diag);
+/* It would sync itself: -EINVAL when mountpoint is dir or lies in it. dir empty: there is none. */
+rsb_nodiscard int rsb_mountpoint_outside(
+	const char *mountpoint, const char *dir, struct rsb_diag *diag);
+/* A mount with our source and type is there: 1, else 0. */
+int rsb_mountpoint_is_ours(const char *mountpoint, const char *name);
+
+#endif
