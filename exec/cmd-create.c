@@ -3,6 +3,7 @@
 #include <getopt.h>
 #include <stdio.h>
 
+#include "exec/report.h"
 #include "exec/verbs.h"
 #include "util/cleanup.h"
 
@@ -11,9 +12,8 @@
 /* Running it twice gives the same sandbox. */
 static int
 create(const struct rsb_verb_common *common, const char *name, char **env,
-	struct rsb_state *ret_state, struct rsb_diag *diag)
+	struct rsb_verb_session *session, struct rsb_diag *diag)
 {
-	RSB_CLEANUP(rsb_verb_session_done) struct rsb_verb_session session = { 0 };
 	RSB_CLEANUP(rsb_sandbox_done) struct rsb_sandbox sandbox = { 0 };
 	struct rsb_keeper_create req = { .ttl_ns = CREATE_TTL_NS };
 	struct rsb_verb_session_of of = { .name = name, .create = true };
@@ -27,18 +27,35 @@ create(const struct rsb_verb_common *common, const char *name, char **env,
 	if (r < 0)
 		return r;
 	of.root = root;
-	r = rsb_verb_session_open(&session, &of, common, env, diag);
+	r = rsb_verb_session_open(session, &of, common, env, diag);
 	if (r < 0)
 		return r;
-	r = rsb_state_load(session.dir, ret_state, diag);
-	if (r >= 0)
-		return rsb_keeper_resume(&session.env, ret_state, &sandbox, diag);
-	if (r != -ENOENT)
-		return r;
-	r = rsb_keeper_create(&session.env, &req, ret_state, diag);
-	if (r < 0 && rsb_state_load(session.dir, ret_state, NULL) == -ENOENT)
-		(void)rsb_state_remove(session.dir);
+	if (!session->known)
+		return rsb_keeper_create(&session->env, &req, &session->state, diag);
+	r = rsb_keeper_resume(&session->env, &session->state, &sandbox, diag);
+	if (r == -ENOENT)
+		return rsb_diag_set(
+			diag, r, "the sandbox %s is gone; 'rsb destroy %s' forgets it", name, name);
 	return r;
+}
+
+static int
+say(const struct rsb_verb_common *common, const struct rsb_verb_session *session)
+{
+	RSB_CLEANUP(rsb_report_done) struct rsb_report report = { 0 };
+	const char *name = session->state.name;
+
+	if (common->json) {
+		rsb_report_init(&report);
+		rsb_report_sandbox(&report, &session->state);
+		rsb_report_bool(&report, "made", !session->known);
+		return rsb_report_print(&report);
+	}
+	if (!common->quiet)
+		(void)printf("%s %s: run commands by 'rsb exec -s %s', see its files by 'rsb mount "
+			     "%s DIR'\n",
+			name, session->known ? "was there already" : "is made", name, name);
+	return 0;
 }
 
 static int
@@ -47,7 +64,7 @@ run_create(const struct rsb_verb *verb, int argc, char **argv, char **env)
 	static const struct option options[] = { RSB_VERB_LONG, { 0 } };
 	struct rsb_verb_common common = { 0 };
 	struct rsb_diag diag = { 0 };
-	struct rsb_state state = { 0 };
+	RSB_CLEANUP(rsb_verb_session_done) struct rsb_verb_session session = { 0 };
 	int status;
 	int c;
 	int r;
@@ -57,15 +74,10 @@ run_create(const struct rsb_verb *verb, int argc, char **argv, char **env)
 			return status;
 	if (argc - optind != 1)
 		return rsb_verb_usage(verb, "give the sandbox one name");
-	r = create(&common, argv[optind], env, &state, &diag);
-	if (r < 0)
-		return rsb_verb_failed(verb, r, &diag);
-	if (common.json)
-		(void)printf(
-			"{\"name\":\"%s\",\"sandbox\":\"%s\"}\n", state.name, state.sandbox_id);
-	else if (!common.quiet)
-		(void)printf("%s is there: 'rsb mount %s DIR' shows it\n", state.name, state.name);
-	return 0;
+	r = create(&common, argv[optind], env, &session, &diag);
+	if (r >= 0)
+		r = say(&common, &session);
+	return r < 0 ? rsb_verb_failed(verb, r, &diag) : 0;
 }
 
 const struct rsb_verb rsb_verb_create = {

@@ -8,57 +8,74 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "exec/report.h"
 #include "exec/verbs.h"
 #include "keeper/deploy.h"
 #include "util/cleanup.h"
 #include "util/spawn.h"
 
-/* One line: what was looked at, how it is. Returns 1 for a problem. */
-static int
-say(bool ok, const char *what, const char *how)
+struct doctor {
+	const struct rsb_verb_common *common;
+	char **env;
+	struct rsb_json *checks; /* an array; NULL: lines are printed */
+	bool bad;
+};
+
+/* What was looked at, how it is. */
+static void
+say(struct doctor *d, bool ok, const char *what, const char *how)
 {
-	(void)printf("%-4s %-22s %s\n", ok ? "ok" : "BAD", what, how);
-	return ok ? 0 : 1;
+	RSB_CLEANUP(rsb_report_done) struct rsb_report report = { 0 };
+
+	d->bad = d->bad || !ok;
+	if (!d->checks) {
+		(void)printf("%-4s %-22s %s\n", ok ? "ok" : "BAD", what, how);
+		return;
+	}
+	rsb_report_init(&report);
+	rsb_report_str(&report, "what", what);
+	rsb_report_bool(&report, "ok", ok);
+	rsb_report_str(&report, "how", how);
+	/* Without memory the list is short; whether all is well is told apart. */
+	(void)rsb_json_set(d->checks, NULL, rsb_steal(&report.json));
 }
 
-static int
-check_fuse(void)
+static void
+check_fuse(struct doctor *d)
 {
 	rsb_autoclose int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
 
-	if (fd < 0)
-		return say(false, "/dev/fuse", strerror(errno));
-	return say(true, "/dev/fuse", "can be opened");
+	say(d, fd >= 0, "/dev/fuse", fd < 0 ? strerror(errno) : "can be opened");
 }
 
-static int
-check_fusermount(char *const *env)
+static void
+check_fusermount(struct doctor *d)
 {
-	bool found = rsb_spawn_on_path(rsb_config_getenv(env, "PATH"), "fusermount3");
+	bool found = rsb_spawn_on_path(rsb_config_getenv(d->env, "PATH"), "fusermount3");
 
 	/* Root mounts by itself. */
-	return say(found || geteuid() == 0, "fusermount3",
+	say(d, found || geteuid() == 0, "fusermount3",
 		found ? "found" : "not found; install fuse3");
 }
 
 /* fusermount3(1) looks there for the owner of a mount before it unmounts. */
-static int
-check_mtab(void)
+static void
+check_mtab(struct doctor *d)
 {
 	bool found = access("/etc/mtab", R_OK) == 0;
 
-	return say(found || geteuid() == 0, "/etc/mtab",
+	say(d, found || geteuid() == 0, "/etc/mtab",
 		found ? "can be read" : "not there: ln -s ../proc/self/mounts /etc/mtab");
 }
 
-static int
-check_sidecar(char *const *env)
+static void
+check_sidecar(struct doctor *d)
 {
 	rsb_autofree char *path = NULL;
 	struct rsb_diag diag = { 0 };
-	int r = rsb_deploy_find(env, &path, &diag);
+	int r = rsb_deploy_find(d->env, &path, &diag);
 
-	return say(r >= 0, "sidecar program", r < 0 ? rsb_diag_text(&diag, r) : path);
+	say(d, r >= 0, "sidecar program", r < 0 ? rsb_diag_text(&diag, r) : path);
 }
 
 static int
@@ -71,34 +88,51 @@ count_one(void *arg, const struct rsb_sandbox *sandbox)
 	return 0;
 }
 
-static int
-check_backend(const struct rsb_verb_common *common, char **env)
+static void
+check_backend(struct doctor *d)
 {
 	RSB_CLEANUP(rsb_config_done) struct rsb_config config = { 0 };
 	RSB_CLEANUP(rsb_backend_freep) struct rsb_backend *backend = NULL;
-	struct rsb_config_source source = { .overrides = common->overrides, .env = env };
+	struct rsb_config_source source = { .overrides = d->common->overrides, .env = d->env };
 	struct rsb_diag diag = { 0 };
 	char text[128];
 	size_t n = 0;
-	int bad;
 	int r;
 
 	r = rsb_config_load(&source, &config, &diag);
-	bad = say(r >= 0, "configuration", r < 0 ? rsb_diag_text(&diag, r) : "read");
+	say(d, r >= 0, "configuration", r < 0 ? rsb_diag_text(&diag, r) : "read");
 	if (r < 0)
-		return bad;
+		return;
 	diag.text[0] = '\0';
-	r = rsb_keeper_backend(&config, env, NULL, &backend, &diag);
+	r = rsb_keeper_backend(&config, d->env, NULL, &backend, &diag);
 	if (r >= 0)
 		r = backend->ops->list(backend, NULL, count_one, &n, &diag);
-	if (r < 0)
-		return bad + say(false, "backend", rsb_diag_text(&diag, r));
+	if (r < 0) {
+		say(d, false, "backend", rsb_diag_text(&diag, r));
+		return;
+	}
 	(void)snprintf(
 		text, sizeof text, "%s answers; %zu sandboxes of ours", backend->ops->name, n);
-	bad += say(true, "backend", text);
+	say(d, true, "backend", text);
 	if (strcmp(backend->ops->name, "local") == 0)
-		(void)say(true, "isolation", "namespaces of this kernel, not a virtual machine");
-	return bad;
+		say(d, true, "isolation", "namespaces of this kernel, not a virtual machine");
+}
+
+static void
+check_all(struct doctor *d)
+{
+	struct utsname uts;
+
+	say(d, true, "rsb", RSB_VERSION);
+	if (uname(&uts) == 0)
+		say(d, true, "kernel", uts.release);
+	check_fuse(d);
+	check_fusermount(d);
+	check_mtab(d);
+	check_sidecar(d);
+	check_backend(d);
+	say(d, true, "local programs",
+		"what the sandbox puts into project files runs here if a local tool runs it");
 }
 
 static int
@@ -106,8 +140,8 @@ run_doctor(const struct rsb_verb *verb, int argc, char **argv, char **env)
 {
 	static const struct option options[] = { RSB_VERB_LONG, { 0 } };
 	struct rsb_verb_common common = { 0 };
-	struct utsname uts;
-	int bad = 0;
+	struct doctor d = { .common = &common, .env = env };
+	RSB_CLEANUP(rsb_report_done) struct rsb_report report = { 0 };
 	int status;
 	int c;
 
@@ -116,17 +150,17 @@ run_doctor(const struct rsb_verb *verb, int argc, char **argv, char **env)
 			return status;
 	if (optind < argc)
 		return rsb_verb_usage(verb, "it takes no names");
-	(void)say(true, "rsb", RSB_VERSION);
-	if (uname(&uts) == 0)
-		(void)say(true, "kernel", uts.release);
-	bad += check_fuse();
-	bad += check_fusermount(env);
-	bad += check_mtab();
-	bad += check_sidecar(env);
-	bad += check_backend(&common, env);
-	(void)say(true, "local programs",
-		"what the sandbox puts into project files runs here if a local tool runs it");
-	return bad ? 1 : 0;
+	if (common.json)
+		d.checks = rsb_json_new_array();
+	check_all(&d);
+	if (common.json) {
+		rsb_report_init(&report);
+		rsb_report_bool(&report, "ok", !d.bad);
+		rsb_report_json(&report, "checks", d.checks);
+		if (rsb_report_print(&report) < 0)
+			return rsb_verb_failed(verb, -EIO, NULL);
+	}
+	return d.bad ? 1 : 0;
 }
 
 const struct rsb_verb rsb_verb_doctor = {

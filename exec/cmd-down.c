@@ -2,14 +2,12 @@
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "exec/daemon.h"
+#include "exec/report.h"
 #include "exec/verbs.h"
 #include "exec/where.h"
 #include "util/cleanup.h"
-#include "util/str.h"
 
 struct down {
 	struct rsb_verb_common common;
@@ -17,23 +15,12 @@ struct down {
 	bool force;
 };
 
-/* Only what rsb up made: the default place, and only while empty. */
-static void
-remove_mountpoint(const struct rsb_state *state)
-{
-	rsb_autofree char *made = rsb_str_printf("%s.rsb", state->local_dir);
-
-	if (made && state->local_dir[0] && strcmp(made, state->mountpoint) == 0)
-		(void)rmdir(made);
-}
-
 static int
 end_sandbox(struct down *down, const struct rsb_where *where, char **env, struct rsb_diag *diag)
 {
 	RSB_CLEANUP(rsb_verb_session_done) struct rsb_verb_session session = { 0 };
 	struct rsb_verb_session_of of = { .root = where->root,
 		.name = where->state.name,
-		.backend = where->state.backend,
 		.project_dir = where->state.local_dir };
 	int r;
 
@@ -61,6 +48,30 @@ end_sandbox(struct down *down, const struct rsb_where *where, char **env, struct
 }
 
 static int
+say(const struct down *down, const struct rsb_state *state)
+{
+	static const struct {
+		const char *word;
+		const char *text;
+	} ends[] = {
+		[RSB_CONFIG_DOWN_KILL] = { "killed", " and gone" },
+		[RSB_CONFIG_DOWN_PAUSE] = { "paused", ", paused" },
+		[RSB_CONFIG_DOWN_LEAVE] = { "left", ", still running" },
+	};
+	RSB_CLEANUP(rsb_report_done) struct rsb_report report = { 0 };
+
+	if (down->common.json) {
+		rsb_report_init(&report);
+		rsb_report_sandbox(&report, state);
+		rsb_report_str(&report, "end", ends[down->how].word);
+		return rsb_report_print(&report);
+	}
+	if (!down->common.quiet)
+		(void)printf("%s is down%s\n", state->name, ends[down->how].text);
+	return 0;
+}
+
+static int
 bring_down(struct down *down, const char *name, char **env, struct rsb_diag *diag)
 {
 	RSB_CLEANUP(rsb_where_done) struct rsb_where where = { 0 };
@@ -69,16 +80,9 @@ bring_down(struct down *down, const char *name, char **env, struct rsb_diag *dia
 	r = rsb_where_find(name, env, &where, diag);
 	if (r >= 0)
 		r = rsb_daemon_stop(&where, down->force, diag);
-	if (r >= 0) {
-		remove_mountpoint(&where.state);
+	if (r >= 0)
 		r = end_sandbox(down, &where, env, diag);
-	}
-	if (r >= 0 && !down->common.quiet)
-		(void)printf("%s is down%s\n", where.state.name,
-			down->how == RSB_CONFIG_DOWN_KILL    ? " and gone"
-			: down->how == RSB_CONFIG_DOWN_PAUSE ? ", paused"
-							     : ", still running");
-	return r;
+	return r < 0 ? r : say(down, &where.state);
 }
 
 static int

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exec/report.h"
 #include "exec/verbs.h"
+#include "keeper/mountpoint.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
 #include "util/json.h"
@@ -44,51 +46,32 @@ state_of(const struct list *list, const struct rsb_state *state, uint64_t *ret_e
 	return sandbox.state == RSB_SANDBOX_PAUSED ? "paused" : "running";
 }
 
-static bool
-is_mounted(const struct list *list, const struct rsb_state *state)
-{
-	RSB_CLEANUP(rsb_state_closep) struct rsb_state_dir *dir = NULL;
-
-	return rsb_state_open(list->root, state->name, false, &dir, NULL) >= 0 &&
-	       rsb_state_has_daemon(dir);
-}
-
 static int
 add_json(struct list *list, const struct rsb_state *state, const char *what, uint64_t end_ns,
 	bool mounted)
 {
-	RSB_CLEANUP(rsb_json_freep) struct rsb_json *row = rsb_json_new_object();
+	RSB_CLEANUP(rsb_report_done) struct rsb_report row = { 0 };
 	char end[RSB_RFC3339_SIZE];
-	int r;
 
-	if (!row)
-		return -ENOMEM;
-	r = rsb_json_set_str(row, "name", state->name);
-	if (r >= 0)
-		r = rsb_json_set_str(row, "sandbox", state->sandbox_id);
-	if (r >= 0)
-		r = rsb_json_set_str(row, "backend", state->backend);
-	if (r >= 0)
-		r = rsb_json_set_str(row, "state", what);
-	if (r >= 0 && end_ns) {
+	rsb_report_init(&row);
+	rsb_report_sandbox(&row, state);
+	rsb_report_str(&row, "backend", state->backend);
+	rsb_report_str(&row, "state", what);
+	if (end_ns) {
 		rsb_clock_rfc3339(end_ns, end);
-		r = rsb_json_set_str(row, "end", end);
+		rsb_report_str(&row, "end", end);
 	}
-	if (r >= 0 && mounted)
-		r = rsb_json_set_str(row, "mount", state->mountpoint);
-	if (r >= 0)
-		r = rsb_json_set_str(row, "dir", state->local_dir);
-	/* A path that is no UTF-8 cannot be said in JSON: the row goes without it. */
-	if (r == -EINVAL)
-		r = 0;
-	return r < 0 ? r : rsb_json_set(list->json, NULL, rsb_steal(&row));
+	if (mounted)
+		rsb_report_str(&row, "mount", state->mountpoint);
+	rsb_report_str(&row, "dir", state->local_dir);
+	return row.r < 0 ? row.r : rsb_json_set(list->json, NULL, rsb_steal(&row.json));
 }
 
 static int
 list_one(void *arg, const struct rsb_state *state)
 {
 	struct list *list = arg;
-	bool mounted = is_mounted(list, state);
+	bool mounted = rsb_mountpoint_is_ours(state->mountpoint, state->name);
 	uint64_t end_ns;
 	const char *what = state_of(list, state, &end_ns);
 

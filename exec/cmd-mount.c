@@ -4,60 +4,112 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include "exec/daemon.h"
+#include "exec/report.h"
 #include "exec/verbs.h"
 #include "exec/where.h"
+#include "keeper/mountpoint.h"
 #include "util/cleanup.h"
+
+struct place {
+	char *path;
+	bool made;
+};
+
+static void
+place_done(struct place *place)
+{
+	free(place->path);
+}
 
 /* Where it was mounted last, unless the user names a place. */
 static int
-mountpoint_of(
-	const struct rsb_where *where, const char *dir, char **ret_path, struct rsb_diag *diag)
+find_place(
+	const struct rsb_where *where, const char *dir, struct place *place, struct rsb_diag *diag)
 {
-	char *path;
+	const struct rsb_state *state = &where->state;
+	int r;
 
-	if (!dir && !where->state.mountpoint[0])
-		return rsb_diag_set(diag, -EINVAL, "say where to mount %s", where->state.name);
-	if (!dir) {
-		/* Made by rsb up, removed with the mount. */
-		(void)mkdir(where->state.mountpoint, 0755);
-		dir = where->state.mountpoint;
-	}
-	path = realpath(dir, NULL);
-	if (!path)
-		return rsb_diag_set(diag, -errno, "the mount point %s: %s", dir, strerror(errno));
-	*ret_path = path;
-	return 0;
+	if (!dir && !state->mountpoint[0])
+		return rsb_diag_set(diag, -EINVAL, "say where to mount %s: it was not mounted yet",
+			state->name);
+	r = rsb_mountpoint_make(dir ? dir : state->mountpoint, &place->path, &place->made, diag);
+	if (r < 0)
+		return r;
+	r = rsb_mountpoint_outside(place->path, state->local_dir, diag);
+	if (r >= 0)
+		r = rsb_mountpoint_check(place->path, diag);
+	if (r >= 0 && strlen(place->path) > RSB_PATH_MAX)
+		r = rsb_diag_set(diag, -ENAMETOOLONG, "the mount point's path is too long");
+	/* Whoever unmounted it by other means left what we made. */
+	if (r >= 0 && strcmp(place->path, state->mountpoint) == 0 && state->made_mountpoint)
+		place->made = true;
+	return r;
 }
 
 /* The sandbox may have been paused meanwhile; and it remembers where it is mounted now. */
 static int
-prepare(const struct rsb_where *where, const struct rsb_verb_common *common, const char *path,
-	char **env, struct rsb_diag *diag)
+prepare(const struct rsb_where *where, const struct rsb_verb_common *common,
+	const struct place *place, char **env, struct rsb_diag *diag)
 {
 	RSB_CLEANUP(rsb_verb_session_done) struct rsb_verb_session session = { 0 };
 	RSB_CLEANUP(rsb_sandbox_done) struct rsb_sandbox sandbox = { 0 };
 	struct rsb_verb_session_of of = { .root = where->root,
 		.name = where->state.name,
-		.backend = where->state.backend,
 		.project_dir = where->state.local_dir };
-	struct rsb_state state = where->state;
+	struct rsb_state *state = &session.state;
 	int r;
 
-	if (strlen(path) > RSB_PATH_MAX)
-		return rsb_diag_set(diag, -ENAMETOOLONG, "the mount point's path is too long");
 	r = rsb_verb_session_open(&session, &of, common, env, diag);
 	if (r >= 0)
-		r = rsb_keeper_resume(&session.env, &state, &sandbox, diag);
+		r = rsb_keeper_resume(&session.env, state, &sandbox, diag);
 	if (r == -ENOENT)
 		return rsb_diag_set(diag, r, "the sandbox %s is gone; 'rsb destroy %s' forgets it",
-			state.name, state.name);
+			where->state.name, where->state.name);
 	if (r < 0)
 		return r;
-	(void)strcpy(state.mountpoint, path);
-	return rsb_state_save(session.dir, &state);
+	(void)strcpy(state->mountpoint, place->path);
+	state->made_mountpoint = place->made;
+	r = rsb_state_save(session.dir, state);
+	return r < 0 ? rsb_diag_set(diag, r, "the state in %s cannot be written: %s",
+			       rsb_state_path(session.dir), strerror(-r))
+		     : 0;
+}
+
+static int
+start(const struct rsb_where *where, const struct rsb_verb_common *common,
+	const struct place *place, char **env, struct rsb_diag *diag)
+{
+	struct rsb_daemon_look look;
+	int r;
+
+	r = rsb_daemon_look(where, &look, diag);
+	if (r >= 0)
+		r = prepare(where, common, place, env, diag);
+	/* One that only serves commands gives way, unless some run. */
+	if (r >= 0 && look.running)
+		r = rsb_daemon_stop(where, false, diag);
+	if (r >= 0)
+		r = rsb_daemon_start(where->state.name, place->path, common->overrides, diag);
+	return r;
+}
+
+static int
+say(const struct rsb_verb_common *common, const struct rsb_state *state, const char *path)
+{
+	RSB_CLEANUP(rsb_report_done) struct rsb_report report = { 0 };
+
+	if (common->json) {
+		rsb_report_init(&report);
+		rsb_report_sandbox(&report, state);
+		rsb_report_str(&report, "mount", path);
+		return rsb_report_print(&report);
+	}
+	if (!common->quiet)
+		(void)printf("%s is mounted at %s\n", state->name, path);
+	return 0;
 }
 
 static int
@@ -65,22 +117,22 @@ do_mount(const struct rsb_verb_common *common, const char *name, const char *dir
 	struct rsb_diag *diag)
 {
 	RSB_CLEANUP(rsb_where_done) struct rsb_where where = { 0 };
-	rsb_autofree char *path = NULL;
+	RSB_CLEANUP(place_done) struct place place = { 0 };
 	int r;
 
 	r = rsb_where_find(name, env, &where, diag);
 	if (r < 0)
 		return r;
-	if (rsb_daemon_check(&where, NULL) == 0)
+	if (rsb_mountpoint_is_ours(where.state.mountpoint, where.state.name))
 		return rsb_diag_set(diag, -EBUSY, "the sandbox %s is mounted already, at %s",
 			where.state.name, where.state.mountpoint);
-	r = mountpoint_of(&where, dir, &path, diag);
+	r = find_place(&where, dir, &place, diag);
 	if (r >= 0)
-		r = prepare(&where, common, path, env, diag);
+		r = start(&where, common, &place, env, diag);
 	if (r >= 0)
-		r = rsb_daemon_start(where.state.name, path, common->overrides, diag);
-	if (r >= 0 && !common->quiet)
-		(void)printf("%s is mounted at %s\n", where.state.name, path);
+		return say(common, &where.state, place.path);
+	if (place.made)
+		(void)rmdir(place.path);
 	return r;
 }
 
@@ -111,11 +163,36 @@ const struct rsb_verb rsb_verb_mount = {
 };
 
 static int
+do_umount(const struct rsb_verb_common *common, const char *name, bool force, char **env,
+	struct rsb_diag *diag)
+{
+	RSB_CLEANUP(rsb_where_done) struct rsb_where where = { 0 };
+	RSB_CLEANUP(rsb_report_done) struct rsb_report report = { 0 };
+	int r;
+
+	r = rsb_where_find(name, env, &where, diag);
+	if (r >= 0)
+		r = rsb_daemon_check(&where, diag);
+	if (r >= 0)
+		r = rsb_daemon_stop(&where, force, diag);
+	if (r < 0)
+		return r;
+	if (common->json) {
+		rsb_report_init(&report);
+		rsb_report_sandbox(&report, &where.state);
+		rsb_report_str(&report, "mount", where.state.mountpoint);
+		return rsb_report_print(&report);
+	}
+	if (!common->quiet)
+		(void)printf("%s is unmounted, still running\n", where.state.name);
+	return 0;
+}
+
+static int
 run_umount(const struct rsb_verb *verb, int argc, char **argv, char **env)
 {
 	static const struct option options[] = { { "force", no_argument, NULL, 'f' }, RSB_VERB_LONG,
 		{ 0 } };
-	RSB_CLEANUP(rsb_where_done) struct rsb_where where = { 0 };
 	struct rsb_verb_common common = { 0 };
 	struct rsb_diag diag = { 0 };
 	bool force = false;
@@ -131,11 +208,7 @@ run_umount(const struct rsb_verb *verb, int argc, char **argv, char **env)
 	}
 	if (argc - optind > 1)
 		return rsb_verb_usage(verb, "one sandbox at a time");
-	r = rsb_where_find(argv[optind], env, &where, &diag);
-	if (r >= 0)
-		r = rsb_daemon_check(&where, &diag);
-	if (r >= 0)
-		r = rsb_daemon_stop(&where, force, &diag);
+	r = do_umount(&common, argv[optind], force, env, &diag);
 	return r < 0 ? rsb_verb_failed(verb, r, &diag) : 0;
 }
 

@@ -9,10 +9,12 @@
 #include <unistd.h>
 
 #include "exec/daemon.h"
-#include "exec/outcome.h"
 #include "exec/progress.h"
+#include "exec/report.h"
 #include "exec/verbs.h"
 #include "exec/where.h"
+#include "keeper/deploy.h"
+#include "keeper/mountpoint.h"
 #include "keeper/sync.h"
 #include "util/cleanup.h"
 #include "util/str.h"
@@ -21,7 +23,6 @@
 #define SYNC_TIMEOUT_NS (60 * RSB_NSEC_PER_SEC)
 
 struct up {
-	const struct rsb_verb *verb;
 	struct rsb_verb_common common;
 	char **env;
 	const char *name_option;
@@ -32,9 +33,9 @@ struct up {
 	char *dir;        /* absolute */
 	char *mountpoint; /* absolute */
 	bool made_mountpoint;
+	bool made_sandbox;
 	char name[RSB_STATE_NAME_MAX + 1];
 	struct rsb_verb_session session;
-	struct rsb_state state;
 	struct rsb_sync_stats stats;
 	struct rsb_progress progress;
 };
@@ -70,17 +71,6 @@ find_paths(struct up *up, const char *dir, struct rsb_diag *diag)
 		return rsb_diag_set(diag, -ENOTDIR, "%s is not a directory", dir);
 	if (strcmp(up->dir, "/") == 0)
 		return rsb_diag_set(diag, -EINVAL, "the root directory is not a workspace");
-	if (!up->mount_option)
-		up->mountpoint = rsb_str_printf("%s.rsb", up->dir);
-	else if (up->mount_option[0] == '/')
-		up->mountpoint = strdup(up->mount_option);
-	else {
-		rsb_autofree char *cwd = getcwd(NULL, 0);
-
-		up->mountpoint = cwd ? rsb_str_path(cwd, up->mount_option) : NULL;
-	}
-	if (!up->mountpoint)
-		return -ENOMEM;
 	if (up->name_option && !rsb_state_name_ok(up->name_option))
 		return rsb_diag_set(diag, -EINVAL,
 			"a name has 1 to 64 of A-Z a-z 0-9 . _ - and begins with none of '.' and '-'");
@@ -91,18 +81,33 @@ find_paths(struct up *up, const char *dir, struct rsb_diag *diag)
 	return rsb_state_root(up->env, &up->root, diag);
 }
 
-/* A mount point that we make goes away with the mount. */
 static int
-make_mountpoint(struct up *up, struct rsb_diag *diag)
+inside_mount(void *arg, const struct rsb_state *state)
 {
-	if (mkdir(up->mountpoint, 0755) == 0) {
-		up->made_mountpoint = true;
-		return 0;
-	}
-	if (errno == EEXIST)
-		return 0;
-	return rsb_diag_set(diag, -errno, "the mount point %s cannot be made: %s", up->mountpoint,
-		strerror(errno));
+	const struct up *up = arg;
+
+	return rsb_where_below(up->dir, state->mountpoint) &&
+	       rsb_mountpoint_is_ours(state->mountpoint, state->name);
+}
+
+/* Everything about the mount that can be known before there is a sandbox. */
+static int
+find_mountpoint(struct up *up, const char *before, struct rsb_diag *diag)
+{
+	rsb_autofree char *beside = rsb_str_printf("%s.rsb", up->dir);
+	const char *path = up->mount_option ? up->mount_option : before[0] ? before : beside;
+	int r;
+
+	if (!beside)
+		return -ENOMEM;
+	r = rsb_mountpoint_make(path, &up->mountpoint, &up->made_mountpoint, diag);
+	if (r >= 0)
+		r = rsb_mountpoint_outside(up->mountpoint, up->dir, diag);
+	if (r >= 0)
+		r = rsb_mountpoint_check(up->mountpoint, diag);
+	if (r >= 0 && strlen(up->mountpoint) > RSB_PATH_MAX)
+		r = rsb_diag_set(diag, -ENAMETOOLONG, "the mount point's path is too long");
+	return r;
 }
 
 static void
@@ -134,14 +139,14 @@ sync_in(struct up *up, const struct rsb_sandbox *sandbox, struct rsb_diag *diag)
 		.progress = say_progress,
 		.notice = say_notice,
 		.arg = up };
-	struct rsb_sync_far far = {
-		.sandbox_id = up->state.sandbox_id, .key = &key, .timeout_ns = SYNC_TIMEOUT_NS
-	};
+	struct rsb_sync_far far = { .sandbox_id = up->session.state.sandbox_id,
+		.key = &key,
+		.timeout_ns = SYNC_TIMEOUT_NS };
 	int r;
 
 	r = rsb_state_key(up->session.dir, &key);
 	if (r >= 0)
-		r = rsb_keeper_target(&up->session.env, &up->state, sandbox, &target);
+		r = rsb_keeper_target(&up->session.env, &up->session.state, sandbox, &target);
 	if (r < 0)
 		return r;
 	far.target = &target.target;
@@ -154,114 +159,188 @@ sync_in(struct up *up, const struct rsb_sandbox *sandbox, struct rsb_diag *diag)
 static int
 make_sandbox(struct up *up, struct rsb_diag *diag)
 {
+	struct rsb_keeper_create req = {
+		.local_dir = up->dir, .ttl_ns = UP_TTL_NS, .pause_on_expire = true
+	};
+	RSB_CLEANUP(rsb_sandbox_done) struct rsb_sandbox sandbox = { 0 };
+	struct rsb_state *state = &up->session.state;
+	rsb_autofree char *sidecar = NULL;
+	int r;
+
+	r = find_mountpoint(up, "", diag);
+	if (r >= 0)
+		r = rsb_deploy_find(up->env, &sidecar, diag);
+	if (r < 0)
+		return r;
+	req.mountpoint = up->mountpoint;
+	req.made_mountpoint = up->made_mountpoint;
+	r = rsb_keeper_create(&up->session.env, &req, state, diag);
+	if (r < 0)
+		return r;
+	up->made_sandbox = true;
+	r = rsb_keeper_resume(&up->session.env, state, &sandbox, diag);
+	return r < 0 ? r : sync_in(up, &sandbox, diag);
+}
+
+static int
+open_session(struct up *up, struct rsb_diag *diag)
+{
 	struct rsb_verb_session_of of = {
 		.root = up->root, .name = up->name, .project_dir = up->dir, .create = true
 	};
-	struct rsb_keeper_create req = { .local_dir = up->dir,
-		.mountpoint = up->mountpoint,
-		.ttl_ns = UP_TTL_NS,
-		.pause_on_expire = true };
-	RSB_CLEANUP(rsb_sandbox_done) struct rsb_sandbox sandbox = { 0 };
+
+	return rsb_verb_session_open(&up->session, &of, &up->common, up->env, diag);
+}
+
+/* What it held is lost with it; what is here can be brought in again. */
+static int
+make_again(struct up *up, struct rsb_diag *diag)
+{
 	int r;
 
-	r = rsb_verb_session_open(&up->session, &of, &up->common, up->env, diag);
+	r = rsb_keeper_destroy(&up->session.env, &up->session.state, diag);
+	rsb_verb_session_done(&up->session);
+	if (r >= 0)
+		r = open_session(up, diag);
 	if (r < 0)
 		return r;
-	r = rsb_keeper_create(&up->session.env, &req, &up->state, diag);
-	if (r >= 0)
-		r = rsb_keeper_resume(&up->session.env, &up->state, &sandbox, diag);
-	if (r >= 0)
-		r = sync_in(up, &sandbox, diag);
-	/* Nothing was done in it yet: it goes rather than stay behind half made. */
-	if (r < 0 && up->state.sandbox_id[0])
-		(void)rsb_keeper_destroy(&up->session.env, &up->state, NULL);
-	else if (r < 0)
-		(void)rsb_state_remove(up->session.dir);
-	return r;
+	(void)fprintf(stderr,
+		"rsb up: the sandbox %s is gone with what was in it: making another\n", up->name);
+	return make_sandbox(up, diag);
 }
 
 /* The sandbox of this name is there already: it is brought back, not made again. */
 static int
 bring_back(struct up *up, struct rsb_diag *diag)
 {
-	struct rsb_verb_session_of of = { .root = up->root,
-		.name = up->name,
-		.backend = up->state.backend,
-		.project_dir = up->dir };
 	RSB_CLEANUP(rsb_sandbox_done) struct rsb_sandbox sandbox = { 0 };
+	struct rsb_state *state = &up->session.state;
 	int r;
 
-	if (strcmp(up->state.local_dir, up->dir) != 0)
-		return rsb_diag_set(diag, -EEXIST,
-			"the name %s is taken by the sandbox of %s; choose another by --name",
-			up->name, up->state.local_dir[0] ? up->state.local_dir : "no directory");
-	r = rsb_verb_session_open(&up->session, &of, &up->common, up->env, diag);
-	if (r >= 0)
-		r = rsb_keeper_resume(&up->session.env, &up->state, &sandbox, diag);
+	r = rsb_keeper_resume(&up->session.env, state, &sandbox, diag);
 	if (r == -ENOENT)
-		return rsb_diag_set(diag, r, "the sandbox %s is gone; 'rsb destroy %s' forgets it",
-			up->name, up->name);
-	if (r >= 0 && strcmp(up->state.mountpoint, up->mountpoint) != 0) {
-		if (strlen(up->mountpoint) > RSB_PATH_MAX)
-			return rsb_diag_set(
-				diag, -ENAMETOOLONG, "the mount point's path is too long");
-		(void)strcpy(up->state.mountpoint, up->mountpoint);
-		r = rsb_state_save(up->session.dir, &up->state);
-	}
-	return r;
+		return make_again(up, diag);
+	if (r >= 0)
+		r = find_mountpoint(up, state->mountpoint, diag);
+	if (r < 0)
+		return r;
+	if (strcmp(state->mountpoint, up->mountpoint) != 0)
+		state->made_mountpoint = 0;
+	(void)strcpy(state->mountpoint, up->mountpoint);
+	state->made_mountpoint = state->made_mountpoint || up->made_mountpoint;
+	r = rsb_state_save(up->session.dir, state);
+	return r < 0 ? rsb_diag_set(diag, r, "the state in %s cannot be written: %s",
+			       rsb_state_path(up->session.dir), strerror(-r))
+		     : 0;
 }
 
-static void
-say_what_next(const struct up *up, bool fresh)
+/* 1: it is up, and mounted where it should be; nothing is to be done. */
+static int
+look_at_known(struct up *up, struct rsb_diag *diag)
 {
+	RSB_CLEANUP(rsb_where_done) struct rsb_where where = { 0 };
+	const struct rsb_state *state = &up->session.state;
+	rsb_autofree char *wanted = NULL;
+	struct rsb_daemon_look look;
+	int r;
+
+	if (strcmp(state->local_dir, up->dir) != 0)
+		return rsb_diag_set(diag, -EEXIST,
+			"the name %s is taken by the sandbox of %s; choose another by --name",
+			up->name, state->local_dir[0] ? state->local_dir : "no directory");
+	r = rsb_where_find(up->name, up->env, &where, diag);
+	if (r >= 0)
+		r = rsb_daemon_look(&where, &look, diag);
+	if (r < 0)
+		return r;
+	if (!look.running || !look.mounted || look.lost)
+		return look.running ? rsb_daemon_stop(&where, look.lost, diag) : 0;
+	if (up->mount_option && (rsb_mountpoint_resolve(up->mount_option, &wanted, NULL) < 0 ||
+					strcmp(wanted, state->mountpoint) != 0))
+		return rsb_diag_set(diag, -EBUSY,
+			"%s is up already, mounted at %s; 'rsb umount %s' first, to mount it "
+			"elsewhere",
+			up->name, state->mountpoint, up->name);
+	up->mountpoint = strdup(state->mountpoint);
+	return up->mountpoint ? 1 : -ENOMEM;
+}
+
+static int
+say_what_next(const struct up *up, const char *how)
+{
+	RSB_CLEANUP(rsb_report_done) struct rsb_report report = { 0 };
 	char bytes[RSB_PROGRESS_SIZE];
 
+	if (up->common.json) {
+		rsb_report_init(&report);
+		rsb_report_sandbox(&report, &up->session.state);
+		rsb_report_str(&report, "mount", up->mountpoint);
+		rsb_report_str(&report, "dir", up->dir);
+		rsb_report_bool(&report, "made", up->made_sandbox);
+		rsb_report_number(&report, "files", up->stats.files);
+		rsb_report_number(&report, "bytes", up->stats.bytes);
+		return rsb_report_print(&report);
+	}
+	if (up->common.quiet)
+		return 0;
+	(void)printf("%s is up%s", up->name, how);
 	rsb_progress_bytes(up->stats.bytes, bytes);
-	if (up->common.json)
-		(void)printf("{\"name\":\"%s\",\"sandbox\":\"%s\",\"files\":%llu,\"bytes\":%llu}\n",
-			up->name, up->state.sandbox_id, (unsigned long long)up->stats.files,
-			(unsigned long long)up->stats.bytes);
-	else if (up->common.quiet)
-		return;
-	else if (fresh)
-		(void)printf("%s is up (%llu files, %s): cd %s and run commands with rsb-exec\n",
-			up->name, (unsigned long long)up->stats.files, bytes, up->mountpoint);
-	else
-		(void)printf("%s is up again: cd %s and run commands with rsb-exec\n", up->name,
-			up->mountpoint);
+	if (up->made_sandbox)
+		(void)printf(" (%llu files, %s)", (unsigned long long)up->stats.files, bytes);
+	(void)printf(": cd %s and run commands with rsb-exec\n", up->mountpoint);
+	return 0;
+}
+
+static int
+start_daemon(struct up *up, struct rsb_diag *diag)
+{
+	/* The daemon takes the lock itself. */
+	rsb_state_unlock(up->session.dir, RSB_STATE_LOCK);
+	up->session.locked = false;
+	return rsb_daemon_start(up->name, up->mountpoint, up->common.overrides, diag);
+}
+
+/* Nothing was done in it yet: it goes rather than stay behind half made. */
+static void
+undo(struct up *up)
+{
+	bool locked =
+		up->session.locked ||
+		(up->made_sandbox && rsb_state_lock(up->session.dir, RSB_STATE_LOCK, true) >= 0);
+
+	if (up->made_sandbox && locked)
+		(void)rsb_keeper_destroy(&up->session.env, &up->session.state, NULL);
+	if (up->made_mountpoint)
+		(void)rmdir(up->mountpoint);
 }
 
 static int
 bring_up(struct up *up, const char *dir, struct rsb_diag *diag)
 {
-	RSB_CLEANUP(rsb_state_closep) struct rsb_state_dir *state_dir = NULL;
-	bool fresh;
+	bool known;
 	int r;
 
 	r = find_paths(up, dir, diag);
 	if (r < 0)
 		return r;
-	r = rsb_state_open(up->root, up->name, false, &state_dir, NULL);
-	if (r >= 0)
-		r = rsb_state_load(state_dir, &up->state, diag);
-	if (r < 0 && r != -ENOENT)
-		return r;
-	fresh = r < 0;
-	if (!fresh && rsb_state_has_daemon(state_dir) && strcmp(up->state.local_dir, up->dir) == 0)
-		return rsb_diag_set(diag, -EALREADY, "%s is up already, mounted at %s", up->name,
-			up->state.mountpoint);
-	r = make_mountpoint(up, diag);
-	if (r >= 0)
-		r = fresh ? make_sandbox(up, diag) : bring_back(up, diag);
+	if (rsb_state_list(up->root, inside_mount, up) > 0)
+		return rsb_diag_set(diag, -EINVAL,
+			"%s is in the mount of a sandbox already; name the directory that was synced in",
+			up->dir);
+	r = open_session(up, diag);
 	if (r < 0)
 		return r;
-	/* The daemon takes the lock itself. */
-	rsb_state_unlock(up->session.dir, RSB_STATE_LOCK);
-	r = rsb_daemon_start(up->name, up->mountpoint, up->common.overrides, diag);
+	known = up->session.known;
+	r = known ? look_at_known(up, diag) : 0;
+	if (r > 0)
+		return say_what_next(up, " already");
+	if (r == 0)
+		r = known ? bring_back(up, diag) : make_sandbox(up, diag);
 	if (r >= 0)
-		say_what_next(up, fresh);
-	else if (fresh && rsb_state_lock(up->session.dir, RSB_STATE_LOCK, true) >= 0)
-		(void)rsb_keeper_destroy(&up->session.env, &up->state, NULL);
+		r = start_daemon(up, diag);
+	if (r >= 0)
+		return say_what_next(up, up->made_sandbox ? "" : " again");
+	undo(up);
 	return r;
 }
 
@@ -275,7 +354,7 @@ run_up(const struct rsb_verb *verb, int argc, char **argv, char **env)
 		RSB_VERB_LONG,
 		{ 0 },
 	};
-	struct up up = { .verb = verb, .env = env };
+	struct up up = { .env = env };
 	struct rsb_diag diag = { 0 };
 	int status;
 	int c;
@@ -294,8 +373,6 @@ run_up(const struct rsb_verb *verb, int argc, char **argv, char **env)
 	if (argc - optind > 1)
 		return rsb_verb_usage(verb, "one directory at a time");
 	r = bring_up(&up, optind < argc ? argv[optind] : ".", &diag);
-	if (r < 0 && up.made_mountpoint)
-		(void)rmdir(up.mountpoint);
 	rsb_verb_session_done(&up.session);
 	free(up.root);
 	free(up.dir);

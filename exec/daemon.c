@@ -9,31 +9,18 @@
 #include <unistd.h>
 
 #include "exec/client.h"
+#include "keeper/mountpoint.h"
 #include "proto/op.h"
 #include "util/cleanup.h"
 #include "util/fd.h"
+#include "util/json.h"
 #include "util/spawn.h"
 #include "util/str.h"
 
 #define ARGS_MAX 160
 #define STOP_TIMEOUT_NS (60 * RSB_NSEC_PER_SEC)
+#define STATUS_MAX ((size_t)1 << 20)
 #define STATUS_TIMEOUT_NS (10 * RSB_NSEC_PER_SEC)
-
-int
-rsb_daemon_check(const struct rsb_where *where, struct rsb_diag *diag)
-{
-	RSB_CLEANUP(rsb_state_closep) struct rsb_state_dir *dir = NULL;
-	int r;
-
-	r = rsb_state_open(where->root, where->state.name, false, &dir, diag);
-	if (r < 0)
-		return r;
-	if (rsb_state_has_daemon(dir))
-		return 0;
-	return rsb_diag_set(diag, -ENOTCONN,
-		"the sandbox %s is not mounted; 'rsb mount %s' does that", where->state.name,
-		where->state.name);
-}
 
 /* rsb-mount in the directory of our own program; NULL: let PATH decide. */
 static char *
@@ -153,6 +140,14 @@ call_once(const struct rsb_where *where, uint32_t op, const void *req, uint64_t 
 	return rsb_client_call_wait(client, op, req, timeout_ns, copy, arg);
 }
 
+/* Only what we made, and only while it is empty, which one that is mounted again is not. */
+static void
+remove_mountpoint(const struct rsb_state *state)
+{
+	if (state->made_mountpoint)
+		(void)rmdir(state->mountpoint);
+}
+
 int
 rsb_daemon_stop(const struct rsb_where *where, bool force, struct rsb_diag *diag)
 {
@@ -163,12 +158,16 @@ rsb_daemon_stop(const struct rsb_where *where, bool force, struct rsb_diag *diag
 	r = rsb_state_open(where->root, where->state.name, false, &dir, diag);
 	if (r < 0)
 		return r;
-	if (!rsb_state_has_daemon(dir))
+	if (!rsb_state_has_daemon(dir)) {
+		remove_mountpoint(&where->state);
 		return 0;
+	}
 	r = call_once(where, RSB_OP_ctl_stop, &req, STOP_TIMEOUT_NS, NULL, NULL, diag);
 	if (r == -EBUSY)
-		return rsb_diag_set(
-			diag, r, "%s is in use; leave it, or use --force", where->state.mountpoint);
+		return rsb_diag_set(diag, r,
+			"%s is in use: files of the mount are open, or commands run; use --force to "
+			"end it all the same",
+			where->state.name);
 	/* It may be gone before its answer was read: what counts is its lock. */
 	if (r < 0 && r != -ENOTCONN)
 		return r;
@@ -176,6 +175,7 @@ rsb_daemon_stop(const struct rsb_where *where, bool force, struct rsb_diag *diag
 	if (r < 0)
 		return rsb_diag_set(diag, r, "the daemon of %s does not end", where->state.name);
 	rsb_state_unlock(dir, RSB_STATE_LOCK_DAEMON);
+	remove_mountpoint(&where->state);
 	return 0;
 }
 
@@ -202,4 +202,56 @@ rsb_daemon_status(const struct rsb_where *where, struct rsb_buf *out, struct rsb
 	r = call_once(
 		where, RSB_OP_ctl_status, NULL, STATUS_TIMEOUT_NS, copy_status, &copied, diag);
 	return r < 0 ? r : copied.r;
+}
+
+static bool
+is_running(const struct rsb_where *where)
+{
+	RSB_CLEANUP(rsb_state_closep) struct rsb_state_dir *dir = NULL;
+
+	return rsb_state_open(where->root, where->state.name, false, &dir, NULL) >= 0 &&
+	       rsb_state_has_daemon(dir);
+}
+
+int
+rsb_daemon_look(
+	const struct rsb_where *where, struct rsb_daemon_look *ret_look, struct rsb_diag *diag)
+{
+	RSB_CLEANUP(rsb_buf_done) struct rsb_buf out = { .max = STATUS_MAX };
+	RSB_CLEANUP(rsb_json_freep) struct rsb_json *json = NULL;
+	struct rsb_daemon_look look = { .running = is_running(where) };
+	const char *state = "";
+	int r;
+
+	if (look.running) {
+		r = rsb_daemon_status(where, &out, diag);
+		if (r >= 0)
+			r = rsb_json_parse(rsb_buf_view(&out), &json, diag);
+		if (r >= 0)
+			r = rsb_json_bool(json, "mounted", &look.mounted);
+		if (r >= 0)
+			r = rsb_json_str(json, "state", &state);
+		if (r < 0)
+			return r;
+	}
+	look.lost = strcmp(state, "lost") == 0;
+	/* Somebody may have taken the mount away while files are open in it. */
+	look.mounted =
+		look.mounted && rsb_mountpoint_is_ours(where->state.mountpoint, where->state.name);
+	*ret_look = look;
+	return 0;
+}
+
+int
+rsb_daemon_check(const struct rsb_where *where, struct rsb_diag *diag)
+{
+	struct rsb_daemon_look look;
+	int r;
+
+	r = rsb_daemon_look(where, &look, diag);
+	if (r < 0 || look.mounted)
+		return r;
+	return rsb_diag_set(diag, -ENOTCONN,
+		"the sandbox %s is not mounted; 'rsb mount %s' does that", where->state.name,
+		where->state.name);
 }

@@ -10,7 +10,7 @@
 #include "exec/where.h"
 #include "util/buf.h"
 
-/* -ENOTCONN with a sentence that says how to start it. */
+/* Whether it runs and has mounted. -ENOTCONN with a sentence that says how to get that. */
 rsb_nodiscard int rsb_daemon_check(const struct rsb_where *where, struct rsb_diag *diag);
 
 /*
@@ -21,13 +21,22 @@ rsb_nodiscard int rsb_daemon_start(const char *name, const char *mountpoint,
 	const char *const *overrides, struct rsb_diag *diag);
 
 /*
- * Drains, unmounts and ends it; 0 also when none runs. force: also while files are open there.
- * -EBUSY.
+ * Drains, unmounts and ends it, and removes the mount point if we made it; 0 also when none
+ * runs. force: also while files are open there. -EBUSY.
  */
 rsb_nodiscard int rsb_daemon_stop(const struct rsb_where *where, bool force, struct rsb_diag *diag);
 
 /* What it says of itself, JSON appended to out. */
 rsb_nodiscard int rsb_daemon_status(
 	const struct rsb_where *where, struct rsb_buf *out, struct rsb_diag *diag);
+
+struct rsb_daemon_look {
+	bool running;
+	bool mounted; /* at the place that the state names */
+	bool lost;    /* its sandbox is gone, or refuses us */
+};
+/* How things stand; also when none runs. Waits for one that has only begun. */
+rsb_nodiscard int rsb_daemon_look(
+	const struct rsb_where *where, struct rsb_daemon_look *ret_look, struct rsb_diag *diag);
 
 #endif

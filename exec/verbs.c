@@ -29,7 +29,7 @@ print_help(const struct rsb_verb *verb)
 		(void)fputs(verb->more, stdout);
 	(void)fputs("  -o KEY=VALUE          a setting of rsb.conf(5)\n"
 		    "  -q, --quiet           nothing but errors and results\n"
-		    "      --json            results as JSON, where there are any\n"
+		    "      --json            the result as JSON\n"
 		    "      --help\n",
 		stdout);
 }
@@ -63,6 +63,26 @@ rsb_verb_option(const struct rsb_verb *verb, int c, struct rsb_verb_common *comm
 	}
 }
 
+static int
+lock(struct rsb_verb_session *session, const struct rsb_verb_session_of *of, struct rsb_diag *diag)
+{
+	int r;
+
+	r = rsb_state_lock(session->dir, RSB_STATE_LOCK, true);
+	if (r == -EBUSY)
+		return rsb_diag_set(diag, r, "another rsb is changing the sandbox %s", of->name);
+	if (r < 0)
+		return rsb_diag_set(diag, r, "%s cannot be locked: %s",
+			rsb_state_path(session->dir), strerror(-r));
+	session->locked = true;
+	r = rsb_state_load(session->dir, &session->state, of->create ? NULL : diag);
+	session->known = r >= 0;
+	if (r == -ENOENT && of->create)
+		return 0;
+	/* Told again with its sentence, which says more than that there is none. */
+	return r < 0 && of->create ? rsb_state_load(session->dir, &session->state, diag) : r;
+}
+
 int
 rsb_verb_session_open(struct rsb_verb_session *session, const struct rsb_verb_session_of *of,
 	const struct rsb_verb_common *common, char **env, struct rsb_diag *diag)
@@ -77,14 +97,11 @@ rsb_verb_session_open(struct rsb_verb_session *session, const struct rsb_verb_se
 	r = rsb_config_load(&source, &session->config, diag);
 	if (r >= 0)
 		r = rsb_state_open(of->root, of->name, of->create, &session->dir, diag);
-	if (r >= 0) {
-		r = rsb_state_lock(session->dir, RSB_STATE_LOCK, true);
-		if (r == -EBUSY)
-			r = rsb_diag_set(
-				diag, r, "another rsb is changing the sandbox %s", of->name);
-	}
 	if (r >= 0)
-		r = rsb_keeper_backend(&session->config, env, of->backend, &session->backend, diag);
+		r = lock(session, of, diag);
+	if (r >= 0)
+		r = rsb_keeper_backend(&session->config, env,
+			session->known ? session->state.backend : NULL, &session->backend, diag);
 	if (r < 0) {
 		rsb_verb_session_done(session);
 		return r;
@@ -96,9 +113,21 @@ rsb_verb_session_open(struct rsb_verb_session *session, const struct rsb_verb_se
 	return 0;
 }
 
+/* A directory without a state or an open intent stands for nothing. */
+static void
+forget_nothing(struct rsb_verb_session *session)
+{
+	struct rsb_state state;
+
+	if (session->locked && !session->known &&
+		rsb_state_load(session->dir, &state, NULL) == -ENOENT)
+		(void)rsb_state_remove(session->dir);
+}
+
 void
 rsb_verb_session_done(struct rsb_verb_session *session)
 {
+	forget_nothing(session);
 	rsb_backend_free(session->backend);
 	rsb_state_close(session->dir);
 	rsb_config_done(&session->config);

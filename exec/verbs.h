@@ -65,15 +65,17 @@ struct rsb_verb_session {
 	struct rsb_backend *backend;
 	struct rsb_state_dir *dir;
 	struct rsb_keeper_env env;
+	struct rsb_state state; /* as it is now that nobody else changes it; if known */
+	bool known;
+	bool locked;
 };
 /*
- * name: of the sandbox, which create lets not exist yet. backend: of its state, NULL for a new one.
- * The state lock is held until rsb_verb_session_done().
+ * name: of the sandbox, which create lets not exist yet. The state lock is held until
+ * rsb_verb_session_done(), which also removes what create made for a sandbox that did not come.
  */
 struct rsb_verb_session_of {
 	const char *root;
 	const char *name;
-	const char *backend;
 	const char *project_dir;
 	bool create;
 };

@@ -113,7 +113,12 @@ rsb_status_write(const struct rsb_status *status, struct rsb_buf *out)
 	if (r >= 0)
 		r = rsb_json_set_str(json, "state", rsb_uplink_state(status->uplink));
 	if (r >= 0)
+		r = rsb_json_set_bool(json, "mounted", status->mountpoint[0] != '\0');
+	if (r >= 0)
 		r = rsb_json_set_str(json, "mountpoint", status->mountpoint);
+	/* A path that is no UTF-8 cannot be said in JSON. */
+	if (r == -EINVAL)
+		r = 0;
 	if (r >= 0)
 		r = rsb_json_set_i64(json, "pid", getpid());
 	if (r >= 0)

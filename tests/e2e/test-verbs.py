@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: MIT
+"""The verbs of rsb as a newcomer meets them: run twice, in the wrong order, with what they made still there."""
+
+import contextlib
+import json
+import os
+
+import harness
+from harness import check, equal
+
+
+def sentence(r, *words):
+    text = r.stderr.decode()
+    equal(len(text.strip().split("\n")), 1, f"lines of {text!r}")
+    for w in words:
+        check(w in text, f"{w!r} is not in {text!r}")
+
+
+def answer(r):
+    """--json is one object on one line."""
+    equal(r.stdout.count(b"\n"), 1, f"lines of {r.stdout!r}")
+    return json.loads(r.stdout)
+
+
+@contextlib.contextmanager
+def named(world, name):
+    """Ends the sandbox if the test does not."""
+    try:
+        yield name
+    finally:
+        if os.path.isdir(os.path.join(world.env["XDG_STATE_HOME"], "rsb", name)):
+            world.rsb("down", "--kill", "--force", name)
+
+
+def test_up_twice(world):
+    source = world.fresh("src")
+    with open(f"{source}/file", "w", encoding="ascii") as f:
+        f.write("x")
+    mount = f"{source}.rsb"
+    with named(world, "twice") as name:
+        up = ("up", "--name", name, source)
+        first = answer(world.rsb(*up, "--json"))
+        equal((first["name"], first["made"], first["mount"], first["dir"], first["files"]),
+              (name, True, mount, source, 1))
+        r = world.rsb(*up)
+        check(b"is up already: cd " + mount.encode() in r.stdout, r.stdout)
+        second = answer(world.rsb(*up, "--json"))
+        equal((second["sandbox"], second["made"]), (first["sandbox"], False), "the same sandbox")
+        # From the directory itself, and what it says of the one that is mounted.
+        world.run("rsb", "up", "--name", name, cwd=source)
+        sentence(world.run("rsb", "up", cwd=mount, check_status=125), "in the mount of a sandbox")
+        sentence(world.rsb(*up, "-m", f"{world.tmp}/elsewhere", check_status=125), "up already", mount, "rsb umount")
+        check(not os.path.exists(f"{world.tmp}/elsewhere"), "nothing is made")
+        # Without the mount, and without the daemon.
+        world.run("umount", mount)
+        harness.wait_until(lambda: b"not mounted" in world.rsb("status", name, check_status=None).stderr, 10, "it ends")
+        check(b"is up again" in world.rsb(*up).stdout, "it is said that it came back")
+        check(os.path.exists(f"{mount}/file"), "it is mounted again")
+        world.rsb("down", "--kill", name)
+    check(not os.path.exists(mount), "the mount point that up made is gone")
+
+
+def test_up_looks_before_it_makes(world):
+    source = world.fresh("src")
+    full = world.fresh()
+    with open(f"{full}/file", "w", encoding="ascii"):
+        pass
+    for at, words in ((full, "not empty"), (f"{source}/mnt", "lies in the directory that is synced"),
+                      (source, "lies in the directory that is synced"), ("/proc", "mount point of 'proc'")):
+        r = world.rsb("up", "--name", "early", "-m", at, source, check_status=125)
+        sentence(r, words)
+        equal(os.listdir(source), [], "nothing stays")
+    sentence(world.rsb("up", "--name", "early", source, check_status=125, env={"RSB_SIDECAR": "/no/such"}), "/no/such")
+    check(not os.path.exists(f"{source}.rsb"), "no mount point stays")
+    equal(json.loads(world.rsb("list", "--json").stdout), [], "no sandbox was made")
+
+
+def test_mount_points_that_we_made(world):
+    with named(world, "made") as name:
+        first = answer(world.rsb("create", "--json", name))
+        equal(first["made"], True)
+        r = world.rsb("create", name)
+        check(b"was there already" in r.stdout, r.stdout)
+        equal(answer(world.rsb("create", "--json", name)), {**first, "made": False})
+        at = f"{world.tmp}/made-by-mount"
+        equal(answer(world.rsb("mount", "--json", name, at))["mount"], at)
+        check(os.path.ismount(at), "it is mounted at a directory that was not there")
+        sentence(world.rsb("mount", name, check_status=125), "mounted already", at)
+        equal(answer(world.rsb("umount", "--json", name))["mount"], at)
+        check(not os.path.exists(at), "umount removes it")
+        world.rsb("mount", name)
+        check(os.path.ismount(at), "it comes back where it was")
+        world.run("umount", at)
+        harness.wait_until(lambda: b"not mounted" in world.rsb("status", name, check_status=None).stderr, 10, "it ends")
+        # Not ours: it stays.
+        mine = world.fresh()
+        world.rsb("mount", name, mine)
+        world.rsb("umount", name)
+        check(os.path.isdir(mine), "it is not ours to remove")
+        sentence(world.rsb("mount", name, f"{world.tmp}/no/such", check_status=125), "/no/such")
+        os.rmdir(at)
+        world.rsb("mount", name, at)
+        equal(answer(world.rsb("destroy", "--json", name)), {"destroyed": [name]})
+        check(not os.path.exists(at), "destroy removes it")
+
+
+def test_json_of_all_verbs(world):
+    r = world.rsb("doctor", "--json", check_status=None)
+    doctor = answer(r)
+    equal(doctor["ok"], r.returncode == 0)
+    check(all(set(c) == {"what", "ok", "how"} for c in doctor["checks"]), doctor)
+    with world.sandbox() as box:
+        status = answer(world.rsb("status", "--json", box.name))
+        equal((status["name"], status["mounted"], status["mountpoint"]), (box.name, True, box.mount))
+        equal([b["name"] for b in json.loads(world.rsb("list", "--json").stdout)], [box.name])
+        down = answer(world.rsb("down", "--leave", "--json", box.name))
+        equal((down["name"], down["end"]), (box.name, "left"))
+        equal(answer(world.rsb("down", "--kill", "--json", box.name))["end"], "killed")
+
+
+harness.main(globals())
