@@ -2,6 +2,7 @@
 #include "sidecar/dispatch.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "sidecar/request.h"
 #include "sidecar/serve.h"
@@ -113,8 +114,15 @@ take(struct rsb_sess *sess, const struct rsb_msg *msg)
 	r = rsb_codec_head((struct rsb_bytes){ .data = msg->data, .size = msg->size }, &head);
 	if (r < 0)
 		return r;
-	if (head.op == 0 || head.id == 0 || rsb_map_get(&sess->calls, head.id))
+	if (head.op == 0 || head.id == 0)
 		return -EBADMSG;
+	if (rsb_sess_knows_call(sess, head.id)) {
+		/* Only another process of the host can have forgotten that it called. */
+		if (!sess->incarnation)
+			return -EBADMSG;
+		free(rsb_stream_take(stream));
+		return 1;
+	}
 	size = rsb_codec_reply_max(head.op);
 	r = rsb_stream_reserve(stream, size);
 	if (r < 0)

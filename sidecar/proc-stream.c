@@ -259,12 +259,19 @@ out_writable(struct rsb_chan_user *user)
 	}
 }
 
-/* Nobody reads over there: the writer gets SIGPIPE here, as it would with a pipe between them. */
+/*
+ * Nobody reads over there: the writer gets SIGPIPE here, as it would with a pipe between them. Not
+ * so when the host's process died: what shall become of the command, its successor decides.
+ */
 static void
-out_reset(struct rsb_chan_user *user, int r rsb_unused)
+out_reset(struct rsb_chan_user *user, int r)
 {
 	struct rsb_outflow *out = outflow_of(user);
 
+	if (r == -EOWNERDEAD) {
+		rsb_outflow_mute(out);
+		return;
+	}
 	out->cut = true;
 	end_read(out);
 	out->moved(out->arg);

@@ -248,6 +248,7 @@ open_new(struct rsb_registry *registry, const struct rsb_hello *hello, struct en
 		ping_ms * RSB_NSEC_PER_MSEC, &entry->sess);
 	if (r < 0)
 		return rsb_diag_set(diag, r, "cannot make a session");
+	entry->sess->incarnation = hello->incarnation;
 	copy_id(hello->client_id, entry->client, &entry->client_size);
 	copy_id(hello->session_id, entry->session, &entry->session_size);
 	*ret_entry = entry;
@@ -267,19 +268,39 @@ is_late(const struct entry *entry, const struct rsb_stream_state *peer)
 	return entry->sess->carrier && peer->received < mine.acked;
 }
 
+/*
+ * 1: this process of the host is another one than before, and begins anew with what it has here.
+ * 0: the same one. Its counts of mutations tell whether this memory is the one that it knew.
+ */
+static int
+change_host(struct entry *entry, const struct rsb_hello *hello, struct rsb_diag *diag)
+{
+	struct rsb_sess *sess = entry->sess;
+
+	if (hello->incarnation == sess->incarnation)
+		return 0;
+	if (hello->incarnation < sess->incarnation)
+		return rsb_diag_set(diag, -EBUSY, "a newer process has taken over this session");
+	if (sess->fifo_seen < hello->fifo_done || sess->fifo_seen > hello->fifo)
+		return -ESTALE;
+	rsb_info("the host's process is another one: its session goes on");
+	return rsb_sess_restart(sess, hello->incarnation) < 0 ? -ESTALE : 1;
+}
+
 /* Goes on with the session of before: 1. 0: there is none, or nothing of it can be used. */
 static int
 resume(struct rsb_registry *registry, const struct rsb_join *join, struct rsb_sess **ret_sess,
 	struct rsb_diag *diag)
 {
 	const struct rsb_hello *hello = join->hello;
-	const struct rsb_stream_state peer = {
+	struct rsb_stream_state peer = {
 		.received = hello->received,
 		.acked = hello->acked,
 		.limit = hello->window,
 		.digest = hello->digest,
 	};
 	struct entry *entry = find(registry, hello);
+	int r;
 
 	if (!entry)
 		return 0;
@@ -288,9 +309,14 @@ resume(struct rsb_registry *registry, const struct rsb_join *join, struct rsb_se
 		end_entry(registry, entry);
 		return 0;
 	}
-	if (is_late(entry, &peer))
+	r = change_host(entry, hello, diag);
+	if (r < 0 && r != -ESTALE)
+		return r;
+	if (r == 0 && is_late(entry, &peer))
 		return rsb_diag_set(diag, -EBUSY, "a newer connection of this session is there");
-	if (rsb_sess_attach(entry->sess, join->carrier, join->version, &peer, join->zip) < 0) {
+	if (r >= 0)
+		r = rsb_sess_attach(entry->sess, join->carrier, join->version, &peer, join->zip);
+	if (r < 0) {
 		rsb_info("the host and this memory do not fit together: all sessions end");
 		next_generation(registry);
 		return 0;

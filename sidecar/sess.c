@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "proto/codec.h"
 #include "sidecar/dispatch.h"
 #include "sidecar/fh.h"
 #include "sidecar/lock.h"
@@ -74,6 +75,7 @@ free_sess(struct rsb_sess *sess)
 	rsb_nodes_free(sess->nodes);
 	rsb_session_free(sess->proto);
 	rsb_map_done(&sess->calls);
+	rsb_map_done(&sess->answered);
 	rsb_map_done(&sess->chan_users);
 	rsb_mutex_done(&sess->lock);
 	free(sess);
@@ -125,6 +127,7 @@ rsb_sess_new(const struct rsb_sidecar_config *config, struct rsb_loop *loop,
 	sess->kick.fn = kick;
 	rsb_mutex_init(&sess->lock);
 	rsb_map_init(&sess->calls, RSB_CALLS_MAX);
+	rsb_map_init(&sess->answered, RSB_SIDECAR_SEND_MAX / RSB_STREAM_COST);
 	rsb_map_init(&sess->chan_users, RSB_CHANS_MAX);
 	rsb_list_init(&sess->after);
 	r = make_parts(sess, ping_ns);
@@ -195,6 +198,52 @@ rsb_sess_attach(struct rsb_sess *sess, struct rsb_carrier *carrier, uint32_t ver
 	sess->version = version;
 	sess->carrier = carrier;
 	return 0;
+}
+
+/* ---- another process of the host ---- */
+
+static void
+note_answered(void *arg, struct rsb_bytes msg)
+{
+	struct rsb_sess *sess = arg;
+	struct rsb_call_head head;
+
+	/* Without memory for the note the call might be executed twice. */
+	if (rsb_codec_head(msg, &head) < 0 || rsb_map_put(&sess->answered, head.id, sess) < 0)
+		sess->broken = true;
+}
+
+int
+rsb_sess_restart(struct rsb_sess *sess, uint64_t incarnation)
+{
+	struct rsb_carrier *carrier = rsb_steal(&sess->carrier);
+	struct rsb_chan_user *user;
+	size_t cursor = 0;
+	uint64_t chan;
+	int r;
+
+	if (carrier)
+		carrier->lost(carrier->arg, -ECONNABORTED);
+	while ((user = rsb_map_next(&sess->chan_users, &cursor, &chan))) {
+		(void)rsb_map_del(&sess->chan_users, chan);
+		user->reset(user, -EOWNERDEAD);
+		/* It may have closed others. */
+		cursor = 0;
+	}
+	rsb_map_done(&sess->answered);
+	rsb_map_init(&sess->answered, RSB_SIDECAR_SEND_MAX / RSB_STREAM_COST);
+	r = rsb_session_restart(sess->proto, note_answered, sess);
+	if (r < 0)
+		sess->broken = true;
+	sess->incarnation = incarnation;
+	sess->detached_ns = rsb_loop_now(sess->loop);
+	return sess->broken ? -ENOMEM : 0;
+}
+
+bool
+rsb_sess_knows_call(struct rsb_sess *sess, uint64_t call)
+{
+	return rsb_map_get(&sess->calls, call) || rsb_map_del(&sess->answered, call);
 }
 
 void

@@ -55,7 +55,8 @@ struct rsb_carrier {
 struct rsb_chan_user {
 	void (*data)(struct rsb_chan_user *user, struct rsb_bytes data, bool fin);
 	void (*writable)(struct rsb_chan_user *user);
-	void (*reset)(struct rsb_chan_user *user, int r); /* the channel is closed already */
+	/* The channel is closed already. -EOWNERDEAD: with the host's process, see restart. */
+	void (*reset)(struct rsb_chan_user *user, int r);
 };
 
 struct rsb_sess {
@@ -75,6 +76,8 @@ struct rsb_sess {
 	struct rsb_list after;                   /* {io} requests that wait for a FIFO number */
 	uint64_t fifo_seen;                      /* {io} mutations admitted */
 	uint64_t fifo_done;                      /* {io} mutations executed */
+	uint64_t incarnation;                    /* {io} of the host's process */
+	struct rsb_map answered;                 /* {io} calls that it may send again */
 	struct rsb_carrier *carrier;             /* {io} NULL: detached */
 	uint64_t detached_ns;                    /* {io} since when, without a carrier */
 	struct rsb_task kick;                    /* {io} */
@@ -104,6 +107,15 @@ void rsb_sess_check_end(struct rsb_sess *sess);
  */
 rsb_nodiscard int rsb_sess_attach(struct rsb_sess *sess, struct rsb_carrier *carrier,
 	uint32_t version, const struct rsb_stream_state *peer, struct rsb_zip *zip);
+/*
+ * The host's process died and another one goes on with the session, before it attaches: what it
+ * has made here stays, its streams are cut. What was called and not answered, or answered and not
+ * acknowledged, is called again by the new one under the same number, and is not executed again.
+ * -ENOMEM: the session is broken.
+ */
+rsb_nodiscard int rsb_sess_restart(struct rsb_sess *sess, uint64_t incarnation);
+/* Whether call was executed, or is, for the process of before. The answer is on its way. */
+bool rsb_sess_knows_call(struct rsb_sess *sess, uint64_t call);
 /* The connection broke. Nothing happens when another one has taken over. */
 void rsb_sess_detach(struct rsb_sess *sess, struct rsb_carrier *carrier);
 /* Something was queued: the carrier is told once, after the events of this round. */

@@ -290,6 +290,32 @@ rsb_core_init(struct rsb_link *link)
 }
 
 void
+rsb_core_restore(struct rsb_link *link)
+{
+	struct rsb_link_saved *saved = link->saved;
+
+	if (!saved)
+		return;
+	link->next_id = rsb_max(link->next_id, saved->next_id);
+	if (saved->next_call)
+		link->next_call = saved->next_call + RSB_LINK_CALLS_SKIPPED;
+	saved->next_id = link->next_id;
+	saved->next_call = link->next_call;
+	link->first_call = link->next_call;
+	saved->incarnation++;
+	if (!saved->welcomed)
+		return;
+	memcpy(link->client_id, saved->client_id, sizeof(link->client_id));
+	memcpy(link->session_id, saved->session_id, sizeof(link->session_id));
+	memcpy(link->epoch, saved->epoch, sizeof(link->epoch));
+	link->epoch_size = strlen(link->epoch);
+	link->welcomed = true;
+	link->fifo = saved->fifo;
+	link->facts = saved->facts;
+	link->has_facts = true;
+}
+
+void
 rsb_core_done(struct rsb_link *link)
 {
 	rsb_wire_free(link->wire);

@@ -38,6 +38,8 @@ struct rsb_link {
 	const struct rsb_link_ops *ops; /* const after new */
 	void *arg;                      /* const after new */
 	uint64_t ping_ns;               /* const after new */
+	struct rsb_link_saved *saved;   /* const after new; NULL: none */
+	uint64_t first_call;            /* const after new; calls before are of another process */
 	struct rsb_loop *loop;          /* const after new */
 	pthread_t thread;               /* const after new */
 	struct rsb_task wake;
@@ -85,6 +87,8 @@ rsb_nodiscard int rsb_core_init(struct rsb_link *link);
 void rsb_core_done(struct rsb_link *link);
 /* The thread. */
 void *rsb_core_run(void *arg);
+/* Goes on where the process of before was, before anything is sent. */
+void rsb_core_restore(struct rsb_link *link);
 /* Io thread: moves everything on that can move. The last thing that a callback does. */
 void rsb_core_pump(struct rsb_link *link);
 

@@ -40,12 +40,14 @@ rsb_link_new(const struct rsb_link_config *config, struct rsb_link **ret_link)
 	link->sandbox_id[sizeof(link->sandbox_id) - 1] = '\0';
 	link->next_id = FIRST_ID;
 	link->next_call = 1;
+	link->saved = config->saved;
 	rsb_mutex_init(&link->lock);
 	rsb_pending_init(&link->pending, RSB_CALLS_MAX);
 	rsb_outbox_init(&link->outbox, RSB_HOST_SEND_MAX);
 	r = rsb_core_init(link);
 	if (r < 0)
 		return r;
+	rsb_core_restore(link);
 	r = rsb_thread_start("rsb-io", rsb_core_run, link, &link->thread);
 	if (r < 0)
 		return r;
@@ -221,6 +223,7 @@ struct ticket {
 	uint64_t id;
 	uint64_t after;
 	uint64_t generation;
+	bool again;
 };
 
 static int
@@ -232,10 +235,11 @@ take_ticket(struct rsb_link *link, const struct rsb_call_opts *opts, struct tick
 	rsb_mutex_lock(&link->lock);
 	r = refused(link);
 	if (r == 0) {
-		ret_ticket->id = link->next_call++;
+		ret_ticket->id = opts && opts->call ? opts->call : link->next_call++;
 		/* a number of an earlier session would be waited for without end */
 		ret_ticket->after = rsb_min(after, link->fifo);
 		ret_ticket->generation = link->generation;
+		ret_ticket->again = opts && opts->again;
 	}
 	rsb_mutex_unlock(&link->lock);
 	return r;
@@ -247,6 +251,7 @@ add_call(struct rsb_link *link, const struct ticket *ticket, struct rsb_pending_
 	struct rsb_bytes msg, uint64_t *ret_fifo)
 {
 	bool writes = rsb_ops[call->op].flags & RSB_OP_WRITES;
+	bool counts = writes && !ticket->again;
 	int r;
 
 	rsb_mutex_lock(&link->lock);
@@ -264,11 +269,13 @@ add_call(struct rsb_link *link, const struct ticket *ticket, struct rsb_pending_
 			(void)rsb_pending_take(&link->pending, call->id); /* just added */
 	}
 	if (r == 0) {
-		if (writes)
+		if (counts)
 			link->fifo++;
+		if (link->saved)
+			link->saved->fifo = link->fifo;
 		link->stats.calls++;
 		if (ret_fifo)
-			*ret_fifo = writes ? link->fifo : 0;
+			*ret_fifo = counts ? link->fifo : 0;
 	}
 	rsb_mutex_unlock(&link->lock);
 	return r;
@@ -349,6 +356,19 @@ rsb_link_cancel(struct rsb_link *link, uint64_t call)
 }
 
 uint64_t
+rsb_link_new_call(struct rsb_link *link)
+{
+	uint64_t call;
+
+	rsb_mutex_lock(&link->lock);
+	call = link->next_call++;
+	if (link->saved)
+		link->saved->next_call = link->next_call;
+	rsb_mutex_unlock(&link->lock);
+	return call;
+}
+
+uint64_t
 rsb_link_fifo(struct rsb_link *link)
 {
 	uint64_t fifo;
@@ -367,6 +387,8 @@ rsb_link_new_ids(struct rsb_link *link, uint64_t n)
 	rsb_mutex_lock(&link->lock);
 	first = link->next_id;
 	link->next_id += n;
+	if (link->saved)
+		link->saved->next_id = link->next_id;
 	rsb_mutex_unlock(&link->lock);
 	return first;
 }

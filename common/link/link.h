@@ -57,10 +57,31 @@ struct rsb_link_ops {
 	void (*chan_reset)(void *arg, uint64_t chan, int r);
 };
 
+/*
+ * What another process needs to go on with the session when this one is killed, in memory that
+ * outlives it; all zero at first. The link writes each change in before it can show over there, in
+ * an order in which being killed between two stores does no harm. Who goes on with it makes the
+ * calls that were not answered again, by their numbers (struct rsb_call_opts).
+ */
+struct rsb_link_saved {
+	uint64_t welcomed; /* 1: the rest counts */
+	uint64_t incarnation;
+	uint64_t next_id;
+	uint64_t next_call; /* at least; RSB_LINK_CALLS_SKIPPED later is free for certain */
+	uint64_t fifo;
+	uint64_t fifo_done;
+	uint8_t client_id[16];
+	uint8_t session_id[16];
+	char epoch[65];
+	struct rsb_link_facts facts;
+};
+#define RSB_LINK_CALLS_SKIPPED (UINT64_C(1) << 32)
+
 struct rsb_link_config {
 	struct rsb_secret key;
 	char sandbox_id[129];
 	uint64_t ping_ns;
+	struct rsb_link_saved *saved; /* borrowed; NULL: nobody goes on with it */
 	const struct rsb_link_ops *ops;
 	void *arg;
 };
@@ -116,6 +137,8 @@ typedef void (*rsb_call_fn)(void *arg, int r, const void *rep);
 struct rsb_call_opts {
 	uint64_t after;      /* FIFO number to execute first; 0: none; RSB_AFTER_ALL: all so far */
 	uint64_t timeout_ns; /* 0: none */
+	uint64_t call;       /* its number, of rsb_link_new_call(); 0: the next one */
+	bool again;          /* the process of before may have sent it: it has its FIFO number */
 };
 #define RSB_AFTER_ALL UINT64_MAX
 
@@ -133,6 +156,8 @@ rsb_nodiscard int rsb_link_call(struct rsb_link *link, uint32_t op, const void *
  * {any} Asks the far side to give it up; the callback still comes, with -EINTR or the result.
  */
 void rsb_link_cancel(struct rsb_link *link, uint64_t call);
+/* {any} A number for a call to come, so that it can be written down before it is sent. */
+uint64_t rsb_link_new_call(struct rsb_link *link);
 /* {any} Number of the last mutation that was queued. */
 uint64_t rsb_link_fifo(struct rsb_link *link);
 /*

@@ -113,6 +113,8 @@ rsb_talk_lose_session(struct rsb_link *link)
 	struct rsb_map lanes;
 
 	rsb_list_init(&calls);
+	if (link->saved)
+		link->saved->welcomed = 0;
 	if (rsb_random(link->session_id, sizeof(link->session_id)) < 0)
 		link->session_id[0]++;
 	if (rsb_talk_new_session(link, &fresh) == 0) {
@@ -126,6 +128,8 @@ rsb_talk_lose_session(struct rsb_link *link)
 	rsb_mutex_lock(&link->lock);
 	link->generation++;
 	link->fifo = 0;
+	if (link->saved)
+		link->saved->fifo = link->saved->fifo_done = 0;
 	rsb_pending_take_all(&link->pending, &calls);
 	rsb_outbox_cut(&link->outbox, &lanes);
 	link->outbox.space = rsb_stream_space(rsb_session_stream(link->session));
@@ -203,6 +207,13 @@ on_hello(void *arg, struct rsb_hello *hello)
 	hello->window = state.limit;
 	hello->digest = state.digest;
 	hello->ping_ms = link->ping_ns / RSB_NSEC_PER_MSEC;
+	if (!link->saved)
+		return;
+	rsb_mutex_lock(&link->lock);
+	hello->incarnation = link->saved->incarnation;
+	hello->fifo = link->fifo;
+	hello->fifo_done = link->saved->fifo_done;
+	rsb_mutex_unlock(&link->lock);
 }
 
 static void
@@ -238,6 +249,21 @@ take_facts(struct rsb_link *link, const struct rsb_welcome *welcome)
 	rsb_mutex_unlock(&link->lock);
 }
 
+/* From here on a later process can go on with the session. */
+static void
+save(struct rsb_link *link)
+{
+	struct rsb_link_saved *saved = link->saved;
+
+	if (!saved)
+		return;
+	saved->facts = link->facts;
+	memcpy(saved->client_id, link->client_id, sizeof(saved->client_id));
+	memcpy(saved->session_id, link->session_id, sizeof(saved->session_id));
+	memcpy(saved->epoch, link->epoch, sizeof(saved->epoch));
+	__atomic_store_n(&saved->welcomed, 1, __ATOMIC_RELEASE);
+}
+
 static int
 on_open(void *arg, const struct rsb_welcome *welcome, uint64_t features)
 {
@@ -268,11 +294,23 @@ on_open(void *arg, const struct rsb_welcome *welcome, uint64_t features)
 	copy_text(link->epoch, sizeof(link->epoch), welcome->epoch);
 	link->epoch_size = rsb_min(welcome->epoch.size, sizeof(link->epoch) - 1);
 	take_facts(link, welcome);
+	save(link);
 	rsb_talk_set_state(link, RSB_LINK_LIVE, 0, false);
 	return 0;
 }
 
 /* ---- messages ---- */
+
+/*
+ * The mutations whose replies were taken: the memory over there must know at least as many when a
+ * later process goes on with it. After the callback, which may come again if we are killed in it.
+ */
+static void
+count_done(struct rsb_link *link, uint32_t op)
+{
+	if (link->saved && rsb_ops[op].flags & RSB_OP_WRITES)
+		link->saved->fifo_done++;
+}
 
 static void
 on_reply(struct rsb_link *link, const struct rsb_call_head *head)
@@ -292,6 +330,7 @@ on_reply(struct rsb_link *link, const struct rsb_call_head *head)
 	if (r == 0)
 		r = rsb_codec_decode(desc, head->body, link->reply);
 	call->fn(call->arg, r < 0 ? r : 0, r < 0 ? NULL : link->reply);
+	count_done(link, call->op);
 	free(call);
 }
 

@@ -119,6 +119,24 @@ rsb_session_detach(struct rsb_session *session)
 	rsb_chans_detach(session->chans);
 }
 
+int
+rsb_session_restart(
+	struct rsb_session *session, void (*seen)(void *arg, struct rsb_bytes msg), void *arg)
+{
+	struct rsb_chans *chans;
+	int r;
+
+	r = rsb_chans_new(session->config.chan_ops, session->config.chan_arg, &chans);
+	if (r < 0)
+		return r;
+	rsb_session_detach(session);
+	rsb_chans_free(session->chans);
+	session->chans = chans;
+	rsb_pace_init(&session->pace);
+	rsb_stream_restart(session->stream, seen, arg);
+	return 0;
+}
+
 bool
 rsb_session_attached(const struct rsb_session *session)
 {

@@ -50,6 +50,12 @@ rsb_nodiscard int rsb_session_attach(struct rsb_session *session, uint64_t now_n
 	const struct rsb_stream_state *peer, struct rsb_zip *zip);
 void rsb_session_detach(struct rsb_session *session);
 bool rsb_session_attached(const struct rsb_session *session);
+/*
+ * As rsb_stream_restart(); every channel is forgotten, without a word to the peer, who does not
+ * know any. -ENOMEM: nothing has changed.
+ */
+rsb_nodiscard int rsb_session_restart(
+	struct rsb_session *session, void (*seen)(void *arg, struct rsb_bytes msg), void *arg);
 
 /*
  * One frame of the peer, undecoded. Unknown types are skipped. Every error means: close the

@@ -413,6 +413,51 @@ rsb_stream_attach(struct rsb_stream *stream, const struct rsb_stream_state *peer
 	return 0;
 }
 
+static void
+tell_all(const struct rsb_list *list, void (*seen)(void *arg, struct rsb_bytes msg), void *arg)
+{
+	struct rsb_list *pos;
+
+	rsb_list_for_each (pos, list) {
+		const struct out_msg *msg = out_entry(pos);
+
+		seen(arg, (struct rsb_bytes){ .data = msg->data, .size = msg->size });
+	}
+}
+
+void
+rsb_stream_restart(
+	struct rsb_stream *stream, void (*seen)(void *arg, struct rsb_bytes msg), void *arg)
+{
+	struct rsb_list *fifo = &stream->queues[RSB_CLASS_FIFO];
+	size_t window = stream->inbox.window;
+
+	rsb_stream_detach(stream);
+	/* All in one class: between replies no order counts, and these are the oldest. */
+	while (!rsb_list_empty(&stream->sent)) {
+		struct rsb_list *last = stream->sent.prev;
+
+		rsb_list_remove(last);
+		rsb_list_prepend(fifo, last);
+	}
+	for (int i = 0; i < RSB_CLASS_N; i++)
+		tell_all(&stream->queues[i], seen, arg);
+	stream->current = NULL;
+	stream->offset = 0;
+	stream->n_unsent = 0;
+	stream->numbered = 0;
+	stream->numbered_cost = 0;
+	stream->numbered_digest = RSB_DIGEST_SEED;
+	stream->acked = 0;
+	stream->acked_digest = RSB_DIGEST_SEED;
+	stream->peer_limit = 0;
+	rsb_inbox_done(&stream->inbox);
+	rsb_inbox_init(&stream->inbox, window);
+	stream->said_received = 0;
+	stream->said_received_cost = 0;
+	stream->said_limit = 0;
+}
+
 void
 rsb_stream_detach(struct rsb_stream *stream)
 {

@@ -107,6 +107,13 @@ void rsb_stream_state(const struct rsb_stream *stream, struct rsb_stream_state *
 rsb_nodiscard int rsb_stream_attach(struct rsb_stream *stream, const struct rsb_stream_state *peer);
 /* The connection is gone; a message half received is dropped. */
 void rsb_stream_detach(struct rsb_stream *stream);
+/*
+ * The peer's process is another one, which begins a stream of its own: so does this end. What was
+ * not acknowledged is sent again, in order, and seen() is told of each; what was received and not
+ * taken is dropped. Reservations stay.
+ */
+void rsb_stream_restart(
+	struct rsb_stream *stream, void (*seen)(void *arg, struct rsb_bytes msg), void *arg);
 
 /*
  * A MESSAGE or ACK frame of the peer. -EBADMSG: against the rules; -ENOMEM. Either way the

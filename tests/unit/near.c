@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/unit/near.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -108,8 +106,8 @@ make_config(struct near *near, bool cgroups)
 		(void)rsb_cgroups_new(&near->config.cgroups); /* else the other rung */
 }
 
-struct near *
-near_new(bool cgroups)
+static void
+make_host(struct near *near)
 {
 	const struct rsb_session_config config = {
 		.send_max = RSB_HOST_SEND_MAX,
@@ -117,15 +115,21 @@ near_new(bool cgroups)
 		.ping_ns = RSB_NSEC_PER_SEC,
 		.silent_max = 100,
 		.chan_ops = &host_ops,
+		.chan_arg = near,
 	};
-	struct rsb_session_config with_arg = config;
+
+	ck_assert_int_eq(rsb_session_new(&config, &near->host), 0);
+}
+
+struct near *
+near_new(bool cgroups)
+{
 	struct near *near = rsb_new(struct near);
 
 	ck_assert_ptr_nonnull(near);
 	rsb_log_init("test", RSB_LOG_WARN, 2);
 	ck_assert_ptr_ne(signal(SIGPIPE, SIG_IGN), SIG_ERR);
 	make_config(near, cgroups);
-	with_arg.chan_arg = near;
 	near->next_proc = 1;
 	near->carrier = (struct rsb_carrier){
 		.output = carrier_output,
@@ -138,7 +142,7 @@ near_new(bool cgroups)
 	ck_assert_int_eq(
 		rsb_sess_new(&near->config, near->loop, near->pool, RSB_NSEC_PER_SEC, &near->sess),
 		0);
-	ck_assert_int_eq(rsb_session_new(&with_arg, &near->host), 0);
+	make_host(near);
 	attach(near);
 	return near;
 }
@@ -181,8 +185,10 @@ near_free(struct near *near)
 	rsb_cgroups_free(near->config.cgroups);
 	rsb_session_free(near->host);
 	free_chans(near);
-	for (size_t i = 0; i < NEAR_CALLS_MAX; i++)
+	for (size_t i = 0; i < NEAR_CALLS_MAX; i++) {
 		free(near->calls[i].msg);
+		rsb_buf_done(&near->calls[i].req);
+	}
 	(void)close(near->config.root_fd);
 	(void)snprintf(command, sizeof(command), "rm -rf %s", near->workspace);
 	ck_assert_int_eq(system(command), 0);
@@ -215,6 +221,7 @@ take_replies(struct near *near)
 		call->error = head.error;
 		call->msg = msg;
 		call->body = head.body;
+		rsb_buf_done(&call->req);
 	}
 }
 
@@ -232,6 +239,9 @@ move(struct near *near, struct rsb_session *from, struct rsb_session *to)
 	if (r > 0 && near->cut_after && --near->cut_after == 0) {
 		near->n_cut++;
 		near_cut(near); /* and this frame is lost */
+	} else if (r > 0 && near->crash_after && --near->crash_after == 0) {
+		near->n_crash++;
+		near_crash(near);
 	} else if (r > 0) {
 		ck_assert_int_eq(rsb_session_input(to, now_ns, rsb_buf_view(&frame)), 0);
 	}
@@ -245,6 +255,33 @@ near_cut(struct near *near)
 	rsb_session_detach(near->host);
 	rsb_sess_detach(near->sess, &near->carrier);
 	attach(near);
+}
+
+static void
+send_call(struct near *near, const struct near_call *call)
+{
+	enum rsb_class class =
+		rsb_ops[call->op].flags & RSB_OP_WRITES ? RSB_CLASS_FIFO : RSB_CLASS_READ;
+
+	ck_assert_int_eq(
+		rsb_stream_send(rsb_session_stream(near->host), class, rsb_buf_view(&call->req)),
+		0);
+}
+
+void
+near_crash(struct near *near)
+{
+	rsb_session_free(near->host);
+	free_chans(near);
+	rsb_map_init(&near->chans, NEAR_CHANS_MAX);
+	make_host(near);
+	ck_assert_int_eq(rsb_sess_restart(near->sess, near->sess->incarnation + 1), 0);
+	near->lost = false;
+	attach(near);
+	for (uint64_t id = 1; id <= near->n_call; id++) {
+		if (!near->calls[id].done)
+			send_call(near, &near->calls[id]);
+	}
 }
 
 void
@@ -279,17 +316,14 @@ near_step(struct near *near, int timeout_ms)
 uint64_t
 near_call(struct near *near, uint32_t op, const void *req, uint64_t after)
 {
-	enum rsb_class class = rsb_ops[op].flags & RSB_OP_WRITES ? RSB_CLASS_FIFO : RSB_CLASS_READ;
 	uint64_t id = ++near->n_call;
-	struct rsb_buf msg;
+	struct near_call *call = &near->calls[id];
 
 	ck_assert_uint_lt(id, NEAR_CALLS_MAX);
-	rsb_buf_init(&msg, RSB_MESSAGE_MAX);
-	near->calls[id].op = op;
-	ck_assert_int_eq(rsb_codec_request(op, id, after, req, RSB_PROTO_VERSION, &msg), 0);
-	ck_assert_int_eq(
-		rsb_stream_send(rsb_session_stream(near->host), class, rsb_buf_view(&msg)), 0);
-	rsb_buf_done(&msg);
+	rsb_buf_init(&call->req, RSB_MESSAGE_MAX);
+	call->op = op;
+	ck_assert_int_eq(rsb_codec_request(op, id, after, req, RSB_PROTO_VERSION, &call->req), 0);
+	send_call(near, call);
 	return id;
 }
 
@@ -350,133 +384,4 @@ near_send(struct near *near, uint64_t id, const void *data, size_t size, bool fi
 	if (chan->reset)
 		return chan->reset;
 	return fin ? rsb_chan_finish(chans, id) : 0;
-}
-
-/* ---- commands ---- */
-
-static struct rsb_seq
-make_strs(const char *const *strings, struct rsb_buf *buf)
-{
-	uint64_t n = 0;
-
-	rsb_buf_init(buf, RSB_MESSAGE_MAX);
-	for (; strings && strings[n]; n++)
-		ck_assert_int_eq(rsb_seq_append_bytes(rsb_bytes_str(strings[n]), buf), 0);
-	return rsb_seq_of(buf, n);
-}
-
-uint64_t
-near_spawn_async(struct near *near, const struct near_spawn *spawn, uint64_t *ret_proc)
-{
-	uint64_t proc = near->next_proc++;
-	struct rsb_buf argv, env;
-	struct rsb_spawn_req req = {
-		.proc = proc,
-		.argv = make_strs(spawn->argv, &argv),
-		.env = make_strs(spawn->env, &env),
-		.cwd = rsb_bytes_str(spawn->cwd ? spawn->cwd : ""),
-		.flags = spawn->flags,
-		.umask = 022,
-	};
-	uint64_t call;
-
-	if (!(spawn->flags & RSB_SPAWN_STDIN_NULL))
-		(void)near_chan(near, RSB_CHAN_STDIN(proc));
-	(void)near_chan(near, RSB_CHAN_STDOUT(proc));
-	if (!(spawn->flags & RSB_SPAWN_MERGE_STDERR))
-		(void)near_chan(near, RSB_CHAN_STDERR(proc));
-	call = near_call(near, RSB_OP_spawn, &req, spawn->after);
-	rsb_buf_done(&argv);
-	rsb_buf_done(&env);
-	*ret_proc = proc;
-	return call;
-}
-
-uint64_t
-near_spawn(struct near *near, const struct near_spawn *spawn, uint64_t *ret_pid)
-{
-	struct rsb_spawn_rep rep;
-	uint64_t proc;
-	uint64_t call = near_spawn_async(near, spawn, &proc);
-
-	ck_assert_int_eq(near_reply(near, call, &rep), 0);
-	ck_assert_uint_eq(rep.stage, 0);
-	ck_assert_uint_gt(rep.pid, 0);
-	if (ret_pid)
-		*ret_pid = rep.pid;
-	return proc;
-}
-
-uint64_t
-near_script(struct near *near, const char *script)
-{
-	const char *const argv[] = { "bash", "-c", script, NULL };
-	const struct near_spawn spawn = { .argv = argv, .flags = RSB_SPAWN_STDIN_NULL };
-
-	return near_spawn(near, &spawn, NULL);
-}
-
-void
-near_wait(struct near *near, uint64_t proc, enum rsb_wait_what what, struct rsb_wait_rep *ret_rep)
-{
-	const struct rsb_wait_req req = { .proc = proc, .what = what };
-
-	ck_assert_int_eq(near_do(near, RSB_OP_wait, &req, ret_rep), 0);
-}
-
-char *
-near_output(struct near *near, uint64_t proc, const struct rsb_wait_rep *rep)
-{
-	struct near_chan *out = near_chan(near, RSB_CHAN_STDOUT(proc));
-
-	near_until(near, out->size >= rep->out_size);
-	ck_assert_uint_eq(out->size, rep->out_size);
-	return rsb_buf_steal_str(&out->data);
-}
-
-int
-near_count_processes(const char *text)
-{
-	rsb_autoclosedir DIR *dir = opendir("/proc");
-	struct dirent *entry;
-	int count = 0;
-
-	while ((entry = readdir(dir))) {
-		char path[300], line[4096];
-		ssize_t n;
-		int fd;
-
-		if (!isdigit((unsigned char)entry->d_name[0]))
-			continue;
-		(void)snprintf(path, sizeof(path), "/proc/%s/cmdline", entry->d_name);
-		fd = open(path, O_RDONLY | O_CLOEXEC);
-		if (fd < 0)
-			continue;
-		n = read(fd, line, sizeof(line));
-		(void)close(fd);
-		count += n > 0 && memmem(line, (size_t)n, text, strlen(text)) != NULL;
-	}
-	return count;
-}
-
-int
-near_run(const char *name, const TTest *const *plain, size_t n_plain, const TTest *const *twice,
-	size_t n_twice)
-{
-	Suite *suite = suite_create(name);
-	TCase *tcase = tcase_create(name);
-	SRunner *runner;
-	int n_failed;
-
-	tcase_set_timeout(tcase, 150);
-	for (size_t i = 0; i < n_plain; i++)
-		tcase_add_test(tcase, plain[i]);
-	for (size_t i = 0; i < n_twice; i++)
-		tcase_add_loop_test(tcase, twice[i], 0, 2);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	n_failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return n_failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

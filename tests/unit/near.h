@@ -23,6 +23,7 @@ struct near_call {
 	bool done;
 	int error;
 	uint32_t op;
+	struct rsb_buf req;  /* encoded, until it is done */
 	struct rsb_msg *msg; /* the reply, which what is decoded views */
 	struct rsb_bytes body;
 };
@@ -52,6 +53,8 @@ struct near {
 	uint64_t next_proc;
 	uint64_t cut_after; /* frames until the connection is cut, 0: never */
 	uint64_t n_cut;
+	uint64_t crash_after; /* frames until the host's process dies, 0: never */
+	uint64_t n_crash;
 	uint64_t n_double; /* replies that came again */
 };
 
@@ -65,6 +68,11 @@ void near_free(struct near *near);
 
 /* The connection breaks: what is on its way is lost. Then both ends go on. */
 void near_cut(struct near *near);
+/*
+ * The host's process dies. Its successor knows the calls that were made and not answered, and
+ * makes them again; the streams of commands are gone.
+ */
+void near_crash(struct near *near);
 /* Moves frames both ways until there are none. */
 void near_pump(struct near *near);
 /* The same, and runs the loop once, at most timeout_ms. The connection must live. */

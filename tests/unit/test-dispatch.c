@@ -293,6 +293,83 @@ START_TEST(executes_once_over_broken_connections)
 }
 END_TEST
 
+/*
+ * The process of the host dies at any frame, and so do its successors: nothing is executed twice,
+ * no reply is lost, the order stays.
+ */
+START_TEST(executes_once_over_crashes_of_the_host)
+{
+	for (unsigned int seed = 1; seed <= 20; seed++) {
+		struct near *near = near_new(false);
+		uint64_t fh = create(near, "log", 10);
+		unsigned int random = seed;
+		char expected[8192] = "";
+		char path[128], line[16];
+		char *text;
+
+		for (int i = 0; i < 300; i++) {
+			if (!near->crash_after)
+				near->crash_after = 1 + (uint64_t)rand_r(&random) % 30;
+			if (!near->cut_after)
+				near->cut_after = 1 + (uint64_t)rand_r(&random) % 40;
+			(void)snprintf(line, sizeof(line), "%d\n", i);
+			(void)append(near, fh, line);
+			(void)strcat(expected, line);
+			if (rand_r(&random) % 5 == 0)
+				near_step(near, 0);
+		}
+		for (uint64_t id = 1; id <= near->n_call; id++)
+			ck_assert_int_eq(near_reply(near, id, NULL), 0);
+		ck_assert_uint_gt(near->n_crash, 5);
+		ck_assert_uint_eq(near->sess->fifo_seen, 301);
+		(void)snprintf(path, sizeof(path), "%s/log", near->workspace);
+		ck_assert_int_eq(rsb_fd_read_file(AT_FDCWD, path, 1 << 20, &text), 0);
+		ck_assert_str_eq(text, expected);
+		free(text);
+		near_free(near);
+	}
+}
+END_TEST
+
+START_TEST(goes_on_waiting_for_the_next_host)
+{
+	struct near *near = near_new(false);
+	uint64_t fh = create(near, "file", 10);
+	struct rsb_cancel_req cancel;
+	uint64_t call;
+
+	ck_assert_int_eq(near_reply(near, lock(near, fh, 1, false), NULL), 0);
+	call = lock(near, fh, 2, true);
+	for (int i = 0; i < 5; i++)
+		near_step(near, 1);
+	near_crash(near);
+	for (int i = 0; i < 5; i++)
+		near_step(near, 1);
+	ck_assert(!near->calls[call].done);
+	cancel.call = call;
+	ck_assert_int_eq(near_do(near, RSB_OP_cancel, &cancel, NULL), 0);
+	ck_assert_int_eq(near_reply(near, call, NULL), -EINTR);
+	near_free(near);
+}
+END_TEST
+
+START_TEST(lets_commands_of_a_dead_host_go_on)
+{
+	struct near *near = near_new(true);
+	uint64_t proc = near_script(near,
+		"for i in 1 2 3 4 5 6 7 8 9; do echo line $i; sleep 0.05; done; echo end > done");
+	const struct rsb_wait_req wait = { .proc = proc };
+	struct rsb_wait_rep rep;
+
+	near_until(near, near_chan(near, RSB_CHAN_STDOUT(proc))->size);
+	near_crash(near);
+	ck_assert_int_eq(near_do(near, RSB_OP_wait, &wait, &rep), 0);
+	ck_assert_uint_eq(rep.code, 0);
+	ck_assert_int_eq(faccessat(near->config.root_fd, "done", F_OK, 0), 0);
+	near_free(near);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -308,6 +385,9 @@ main(void)
 		cancels_a_lock_that_waits,
 		ends_the_session_of_a_host_that_breaks_the_rules,
 		executes_once_over_broken_connections,
+		executes_once_over_crashes_of_the_host,
+		goes_on_waiting_for_the_next_host,
+		lets_commands_of_a_dead_host_go_on,
 	};
 
 	return unit_run("dispatch", tests, RSB_ARRAY_SIZE(tests));

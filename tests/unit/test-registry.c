@@ -290,6 +290,56 @@ START_TEST(forgets_a_session_that_nobody_comes_back_to)
 }
 END_TEST
 
+/* The same session, of another process of the host. */
+static int
+come_again(struct house *house, struct guest *guest, uint64_t incarnation, uint64_t fifo_done)
+{
+	const struct rsb_hello hello = {
+		.sandbox_id = rsb_bytes_str("box"),
+		.client_id = rsb_bytes_str("client"),
+		.session_id = rsb_bytes_str("1"),
+		.epoch = rsb_bytes_str(guest->epoch),
+		.window = RSB_HOST_WINDOW,
+		.incarnation = incarnation,
+		.fifo = 7,
+		.fifo_done = fifo_done,
+	};
+	const struct rsb_join join = {
+		.hello = &hello,
+		.version = RSB_PROTO_VERSION,
+		.carrier = &guest->carrier,
+	};
+
+	guest->carrier = (struct rsb_carrier){ .output = output, .lost = lost, .arg = guest };
+	return rsb_registry_open(house->registry, &join, &guest->sess, &guest->resumed, NULL);
+}
+
+START_TEST(hands_a_session_on_to_the_next_process)
+{
+	struct guest guest = { .n_lost = 0 }, next, old;
+	struct rsb_sess *sess;
+	struct house house;
+
+	house_init(&house);
+	ck_assert_int_eq(come(&house, &guest, "box", "1"), 0);
+	sess = guest.sess;
+	sess->fifo_seen = 5;
+	next = guest;
+	ck_assert_int_eq(come_again(&house, &next, 1, 3), 0);
+	ck_assert_uint_eq(guest.n_lost, 1);
+	ck_assert(next.resumed);
+	ck_assert_ptr_eq(next.sess, sess);
+	/* A hello of the dead one that was held up. */
+	old = next;
+	ck_assert_int_eq(come(&house, &old, "box", "1"), -EBUSY);
+	/* The process after that knows a reply that this memory never gave. */
+	ck_assert_int_eq(come_again(&house, &old, 2, 6), 0);
+	ck_assert(!old.resumed);
+	ck_assert_uint_eq(next.n_lost, 1);
+	house_done(&house);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -297,6 +347,7 @@ main(void)
 		goes_on_with_the_session_of_before,
 		gives_the_session_to_the_newer_connection,
 		refuses_a_hello_that_was_held_up,
+		hands_a_session_on_to_the_next_process,
 		begins_anew_for_a_host_that_knows_nothing,
 		forgets_all_when_it_was_forked,
 		forgets_all_when_it_was_rolled_back,
