@@ -19,6 +19,7 @@
 #define RSB_PING_MOUNT_MS 1000u          /* while a mount exists */
 #define RSB_PING_EXEC_MS 15000u          /* link that only serves commands */
 #define RSB_PING_MISSED_MAX 3u           /* intervals without a frame: SUSPECT */
+#define RSB_PING_LOST_MAX 6u             /* the same: the connection is given up */
 #define RSB_STUCK_MS 30000u              /* answers pings but acknowledges nothing: closed */
 #define RSB_CALLS_MAX 65536u             /* requests waiting for their reply */
 #define RSB_SESSIONS_MAX 16u             /* sessions that a sidecar remembers */

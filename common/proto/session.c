@@ -22,6 +22,7 @@ struct rsb_session {
 	/* The rest is of the connection of the moment. */
 	bool attached;
 	struct rsb_zip *zip;
+	uint64_t seen_ns;  /* the last call of ours */
 	uint64_t heard_ns; /* the last frame of the peer */
 	uint64_t acked_ns; /* the last acknowledgement, or when one began to be due */
 	uint64_t acked;
@@ -96,6 +97,7 @@ rsb_session_attach(struct rsb_session *session, uint64_t now_ns,
 	rsb_chans_attach(session->chans);
 	session->attached = true;
 	session->zip = zip;
+	session->seen_ns = now_ns;
 	session->heard_ns = now_ns;
 	session->acked_ns = now_ns;
 	session->acked = rsb_stream_acked(session->stream);
@@ -147,6 +149,24 @@ uint64_t
 rsb_session_rtt(const struct rsb_session *session)
 {
 	return session->rtt_ns;
+}
+
+/* Awake, we are called once in an interval at least: ping_next_ns is among the deadlines. */
+static void
+note_sleep(struct rsb_session *session, uint64_t now_ns)
+{
+	uint64_t step_ns, slept_ns;
+
+	if (now_ns <= session->seen_ns)
+		return;
+	step_ns = now_ns - session->seen_ns;
+	session->seen_ns = now_ns;
+	if (step_ns <= 2 * session->config.ping_ns)
+		return;
+	slept_ns = step_ns - session->config.ping_ns;
+	session->heard_ns += slept_ns;
+	session->acked_ns += slept_ns;
+	session->ping_sent_ns += slept_ns;
 }
 
 /* ---- input ---- */
@@ -228,6 +248,7 @@ rsb_session_input(struct rsb_session *session, uint64_t now_ns, struct rsb_bytes
 
 	if (!session->attached)
 		return -ENOTCONN;
+	note_sleep(session, now_ns);
 	r = rsb_frame_decode(frame, session->zip, &f);
 	if (r < 0 && r != -EOPNOTSUPP)
 		return r;
@@ -262,9 +283,9 @@ note_time(struct rsb_session *session, uint64_t now_ns)
 }
 
 static uint64_t
-silent_ns(const struct rsb_session *session)
+silent_ns(const struct rsb_session *session, unsigned int n_interval)
 {
-	return session->heard_ns + session->config.ping_ns * session->config.silent_max;
+	return session->heard_ns + session->config.ping_ns * n_interval;
 }
 
 int
@@ -272,22 +293,34 @@ rsb_session_tick(struct rsb_session *session, uint64_t now_ns)
 {
 	if (!session->attached)
 		return 0;
+	note_sleep(session, now_ns);
 	note_time(session, now_ns);
-	if (now_ns >= silent_ns(session))
+	if (now_ns >= silent_ns(session, session->config.silent_max))
 		return -ETIMEDOUT;
 	if (rsb_stream_waits_for_ack(session->stream) && now_ns >= session->acked_ns + STUCK_NS)
 		return -ETIMEDOUT;
 	return 0;
 }
 
+bool
+rsb_session_suspect(const struct rsb_session *session, uint64_t now_ns)
+{
+	return session->attached && session->config.missed_max > 0 &&
+	       now_ns >= silent_ns(session, session->config.missed_max);
+}
+
 uint64_t
 rsb_session_deadline(const struct rsb_session *session)
 {
-	uint64_t deadline_ns;
+	uint64_t deadline_ns, suspect_ns;
 
 	if (!session->attached)
 		return 0;
-	deadline_ns = rsb_min(session->ping_next_ns, silent_ns(session));
+	deadline_ns =
+		rsb_min(session->ping_next_ns, silent_ns(session, session->config.silent_max));
+	suspect_ns = silent_ns(session, session->config.missed_max);
+	if (session->config.missed_max > 0 && suspect_ns > session->seen_ns)
+		deadline_ns = rsb_min(deadline_ns, suspect_ns);
 	if (rsb_stream_waits_for_ack(session->stream))
 		deadline_ns = rsb_min(deadline_ns, session->acked_ns + STUCK_NS);
 	if (session->lazy_ns != 0 && !session->lazy_due)
@@ -412,6 +445,7 @@ rsb_session_output(struct rsb_session *session, uint64_t now_ns, struct rsb_buf 
 
 	if (!session->attached)
 		return 0;
+	note_sleep(session, now_ns);
 	note_time(session, now_ns);
 	note_lazy(session, now_ns);
 	r = next_frame(session, now_ns, &frame);

@@ -10,7 +10,8 @@
  * Liveness: a PING at the beginning and every ping interval, one at a time; silent_max intervals
  * without any frame from the peer, or acknowledging nothing for RSB_STUCK_MS, pongs or not, is
  * -ETIMEDOUT. The host's pings decide; the sidecar closes a connection that was silent for ten of
- * the host's intervals.
+ * the host's intervals. Time in which nobody called here although output or tick was due (the
+ * machine slept, the process was stopped) says nothing about the peer and is not counted.
  *
  * Acknowledgements and credits that the peer may be waiting for go at once. The others go behind
  * the next message or stream frame, at the latest RSB_SESSION_LAZY_NS after output first saw them.
@@ -29,6 +30,7 @@ struct rsb_session_config {
 	size_t window;
 	uint64_t ping_ns;        /* our own interval */
 	unsigned int silent_max; /* intervals without a frame before -ETIMEDOUT */
+	unsigned int missed_max; /* ... before rsb_session_suspect(); 0: never */
 	const struct rsb_chan_ops *chan_ops;
 	void *chan_arg;
 };
@@ -73,6 +75,8 @@ rsb_nodiscard int rsb_session_output(
 	struct rsb_session *session, uint64_t now_ns, struct rsb_buf *out);
 /* Time passes; output may have something afterwards. -ETIMEDOUT: the peer is dead or stuck. */
 rsb_nodiscard int rsb_session_tick(struct rsb_session *session, uint64_t now_ns);
+/* Nothing was heard of the peer for missed_max intervals. */
+bool rsb_session_suspect(const struct rsb_session *session, uint64_t now_ns);
 /* When to call tick next; 0: not attached. */
 uint64_t rsb_session_deadline(const struct rsb_session *session);
 /* Smoothed round trip of PING to PONG, ns; 0 unknown. */

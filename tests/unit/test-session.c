@@ -59,7 +59,8 @@ end_init(struct end *end)
 		.send_max = 1 << 20,
 		.window = 1 << 20,
 		.ping_ns = PING_NS,
-		.silent_max = 3,
+		.silent_max = 6,
+		.missed_max = 3,
 		.chan_ops = &chan_ops,
 		.chan_arg = end,
 	};
@@ -285,19 +286,70 @@ END_TEST
 START_TEST(gives_up_a_peer_that_is_silent)
 {
 	uint64_t now_ns = MS, begin_ns = now_ns;
+	unsigned int n_suspect = 0;
 	struct end a, b;
 
 	end_init(&a);
 	end_init(&b);
 	connect_ends(&a, &b, now_ns);
-	while (now_ns < begin_ns + 3 * PING_NS) {
+	while (now_ns < begin_ns + 6 * PING_NS) {
 		ck_assert_int_eq(rsb_session_tick(a.session, now_ns), 0);
+		ck_assert_int_eq(
+			rsb_session_suspect(a.session, now_ns), now_ns >= begin_ns + 3 * PING_NS);
+		n_suspect += now_ns == begin_ns + 3 * PING_NS;
 		(void)carry(&a, NULL, now_ns, NULL);
 		ck_assert_uint_gt(rsb_session_deadline(a.session), now_ns);
 		now_ns = rsb_session_deadline(a.session);
 	}
-	ck_assert_uint_eq(now_ns, begin_ns + 3 * PING_NS);
+	ck_assert_uint_eq(n_suspect, 1);
+	ck_assert_uint_eq(now_ns, begin_ns + 6 * PING_NS);
 	ck_assert_int_eq(rsb_session_tick(a.session, now_ns), -ETIMEDOUT);
+	rsb_session_free(a.session);
+	rsb_session_free(b.session);
+}
+END_TEST
+
+START_TEST(does_not_hold_its_own_sleep_against_the_peer)
+{
+	uint64_t now_ns = MS, woke_ns = now_ns + 3600 * PING_NS;
+	struct end a, b;
+
+	end_init(&a);
+	end_init(&b);
+	connect_ends(&a, &b, now_ns);
+	settle(&a, &b, now_ns);
+	ck_assert_int_eq(
+		rsb_stream_send(rsb_session_stream(a.session), RSB_CLASS_READ, rsb_bytes_str("x")),
+		0);
+	(void)carry(&a, NULL, now_ns, NULL);
+	now_ns = woke_ns;
+	ck_assert_int_eq(rsb_session_tick(a.session, now_ns), 0);
+	ck_assert(!rsb_session_suspect(a.session, now_ns));
+	ck_assert_uint_gt(rsb_session_deadline(a.session), now_ns);
+	/* a peer that is gone is noticed as late as at any other time */
+	while (rsb_session_tick(a.session, now_ns) == 0) {
+		(void)carry(&a, NULL, now_ns, NULL);
+		now_ns = rsb_session_deadline(a.session);
+	}
+	ck_assert_uint_eq(now_ns, woke_ns + 5 * PING_NS);
+	rsb_session_free(a.session);
+	rsb_session_free(b.session);
+}
+END_TEST
+
+START_TEST(does_not_count_sleep_as_a_round_trip)
+{
+	uint64_t now_ns = MS;
+	struct end a, b;
+
+	end_init(&a);
+	end_init(&b);
+	connect_ends(&a, &b, now_ns);
+	ck_assert_uint_gt(carry(&a, &b, now_ns, NULL), 0);
+	now_ns += 1000 * PING_NS;
+	ck_assert_uint_gt(carry(&b, &a, now_ns, NULL), 0);
+	ck_assert_uint_gt(rsb_session_rtt(a.session), 0);
+	ck_assert_uint_le(rsb_session_rtt(a.session), PING_NS);
 	rsb_session_free(a.session);
 	rsb_session_free(b.session);
 }
@@ -436,6 +488,8 @@ main(void)
 		acknowledges_behind_other_frames_or_a_little_later,
 		measures_the_round_trip,
 		gives_up_a_peer_that_is_silent,
+		does_not_hold_its_own_sleep_against_the_peer,
+		does_not_count_sleep_as_a_round_trip,
 		gives_up_a_peer_that_answers_but_acknowledges_nothing,
 		closes_on_frames_that_do_not_belong,
 		does_not_resume_with_a_peer_that_was_rolled_back,
