@@ -191,6 +191,13 @@ rsb_serve_setattr(struct rsb_request *rq, const struct rsb_setattr_req *req)
 	rsb_request_reply(rq, r, &rep);
 }
 
+/* Keeps the count of mutations where the host took one back that it had not sent. */
+void
+rsb_serve_skip(struct rsb_request *rq, const struct rsb_empty *req rsb_unused)
+{
+	rsb_request_reply(rq, 0, NULL);
+}
+
 void
 rsb_serve_statfs(struct rsb_request *rq, const struct rsb_empty *req rsb_unused)
 {

@@ -12,7 +12,8 @@
 #define RSB_LOG_MODULE "keeper"
 #include "util/log.h"
 
-#define LOOK_NS RSB_NSEC_PER_SEC /* while the link is down */
+#define LOOK_NS RSB_NSEC_PER_SEC /* while the link is not live for good */
+#define AWAKE_STEP_NS (5 * RSB_NSEC_PER_SEC)
 
 const char *
 rsb_keeper_state_name(enum rsb_keeper_state state)
@@ -73,35 +74,94 @@ handle(struct rsb_keeper *keeper, enum rsb_recover_event event)
 	}
 }
 
+/* {lock} */
+static uint64_t
+awake_locked(struct rsb_keeper *keeper)
+{
+	return rsb_awake_ns(&keeper->awake, rsb_now_ns());
+}
+
+static void
+begin_outage(struct rsb_keeper *keeper)
+{
+	rsb_mutex_lock(&keeper->lock);
+	if (!keeper->down_ns)
+		keeper->down_ns = awake_locked(keeper);
+	rsb_mutex_unlock(&keeper->lock);
+}
+
+/*
+ * A welcome alone ends no outage: a peer that breaks the rules after each would keep callers
+ * waiting for ever. It takes some seconds, or an answer.
+ */
+static void
+try_settle(struct rsb_keeper *keeper)
+{
+	struct rsb_link_stats stats;
+
+	if (!keeper->live_ns || keeper->settled)
+		return;
+	rsb_link_stats(keeper->link, &stats);
+	rsb_mutex_lock(&keeper->lock);
+	keeper->settled = stats.replies != keeper->n_reply ||
+			  rsb_now_ns() - keeper->live_ns >= RSB_KEEPER_SETTLE_NS;
+	if (keeper->settled)
+		keeper->down_ns = 0;
+	rsb_mutex_unlock(&keeper->lock);
+	if (!keeper->settled)
+		return;
+	keeper->attempts = 0;
+	keeper->n_wait = 0;
+}
+
 static void
 link_is_live(struct rsb_keeper *keeper)
 {
-	if (keeper->failing)
-		rsb_link_fail(keeper->link, 0);
-	if (rsb_keeper_state(keeper) != RSB_KEEPER_LIVE && keeper->down_ns)
-		rsb_steps_say(keeper, "live", "the sandbox is connected");
+	bool failing, again = keeper->live_ns != 0;
+
+	rsb_mutex_lock(&keeper->lock);
+	failing = keeper->failing;
 	keeper->failing = false;
-	keeper->attempts = 0;
-	keeper->n_wait = 0;
+	/* it was only suspect */
+	if (again && keeper->settled)
+		keeper->down_ns = 0;
+	rsb_mutex_unlock(&keeper->lock);
+	if (failing)
+		rsb_link_fail(keeper->link, 0);
+	if (!again) {
+		rsb_steps_say(keeper, "live", "the sandbox is connected");
+		keeper->live_ns = rsb_now_ns();
+		keeper->settled = false;
+	}
 	keeper->refused = false;
 	keeper->timer_ns = 0;
-	keeper->down_ns = 0;
 	handle(keeper, RSB_RECOVER_LINK_LIVE);
+}
+
+static void
+link_is_suspect(struct rsb_keeper *keeper)
+{
+	try_settle(keeper);
+	begin_outage(keeper);
+	handle(keeper, RSB_RECOVER_LINK_SUSPECT);
 }
 
 static void
 link_is_down(struct rsb_keeper *keeper, int reason)
 {
+	bool was_live = keeper->live_ns != 0;
 	enum rsb_recover_event event;
 	struct rsb_diag why;
 
-	rsb_link_why(keeper->link, &why);
-	if (keeper->down_ns == 0) {
-		keeper->down_ns = rsb_now_ns();
-		rsb_steps_say(keeper, "down", rsb_diag_text(&why, reason));
-	} else {
+	if (was_live && rsb_keeper_state(keeper) == RSB_KEEPER_LIVE)
+		try_settle(keeper);
+	begin_outage(keeper);
+	if (!was_live || !keeper->settled)
 		keeper->attempts++;
-	}
+	keeper->live_ns = 0;
+	rsb_link_why(keeper->link, &why);
+	if (was_live)
+		rsb_steps_say(keeper, "down", rsb_diag_text(&why, reason));
 	event = rsb_recover_link_event(reason);
 	keeper->refused = event == RSB_RECOVER_LINK_REFUSED;
 	handle(keeper, event);
@@ -126,7 +186,7 @@ look_at_link(struct rsb_keeper *keeper)
 		rsb_steps_say(keeper, "epoch",
 			"the sidecar lost its memory: open files and commands of before are gone");
 	/* it may have come up before its owner knew whom to tell */
-	if (!changed && keeper->down_ns && rsb_link_state(keeper->link) == RSB_LINK_LIVE) {
+	if (!changed && !keeper->live_ns && rsb_link_connection(keeper->link) == RSB_LINK_LIVE) {
 		link_is_live(keeper);
 		return;
 	}
@@ -135,7 +195,7 @@ look_at_link(struct rsb_keeper *keeper)
 	if (state == RSB_LINK_LIVE)
 		link_is_live(keeper);
 	else if (state == RSB_LINK_SUSPECT)
-		handle(keeper, RSB_RECOVER_LINK_SUSPECT);
+		link_is_suspect(keeper);
 	else if (state == RSB_LINK_DOWN)
 		link_is_down(keeper, reason);
 }
@@ -144,42 +204,36 @@ static void
 heartbeat(struct rsb_keeper *keeper)
 {
 	struct rsb_backend *backend = keeper->env.backend;
+	bool beats;
 	int r;
 
 	keeper->heartbeat_ns = rsb_now_ns() + keeper->env.config->keeper.heartbeat_ns;
-	if (rsb_keeper_state(keeper) != RSB_KEEPER_LIVE)
+	rsb_mutex_lock(&keeper->lock);
+	keeper->beating = keeper->state == RSB_KEEPER_LIVE && !keeper->link_changed;
+	beats = keeper->beating;
+	rsb_mutex_unlock(&keeper->lock);
+	if (!beats)
 		return;
 	r = backend->ops->extend(backend, keeper->saved.sandbox_id, keeper->saved.ttl_ns, NULL);
+	rsb_mutex_lock(&keeper->lock);
+	keeper->beating = false;
+	if (!keeper->stop)
+		rsb_backend_rearm(backend);
+	rsb_mutex_unlock(&keeper->lock);
 	/* whether it is gone, the link knows first */
 	if (r < 0)
 		rsb_dbg_r(r, "heartbeat");
 }
 
-/* After recover_wait nobody is kept waiting any more; the search goes on. */
-static void
-check_patience(struct rsb_keeper *keeper, uint64_t now_ns)
-{
-	if (keeper->failing || keeper->down_ns == 0 ||
-		now_ns - keeper->down_ns < keeper->env.config->keeper.recover_wait_ns)
-		return;
-	keeper->failing = true;
-	rsb_link_fail(keeper->link, -EIO);
-	rsb_steps_say(
-		keeper, "failing", "the sandbox was not reached in time: calls fail until it is");
-}
-
 static uint64_t
-earliest(const struct rsb_keeper *keeper, uint64_t now_ns)
+earliest(struct rsb_keeper *keeper)
 {
 	uint64_t deadline_ns = keeper->heartbeat_ns;
 
-	if (keeper->down_ns)
-		deadline_ns = rsb_min(deadline_ns, now_ns + LOOK_NS);
+	if (!keeper->settled || keeper->state != RSB_KEEPER_LIVE)
+		deadline_ns = rsb_min(deadline_ns, rsb_now_ns() + LOOK_NS);
 	if (keeper->timer_ns)
 		deadline_ns = rsb_min(deadline_ns, keeper->timer_ns);
-	if (keeper->down_ns && !keeper->failing)
-		deadline_ns = rsb_min(
-			deadline_ns, keeper->down_ns + keeper->env.config->keeper.recover_wait_ns);
 	return deadline_ns;
 }
 
@@ -193,13 +247,13 @@ run(void *arg)
 	for (;;) {
 		rsb_mutex_lock(&keeper->lock);
 		while (!keeper->stop && !keeper->link_changed &&
-			rsb_cond_wait_until(
-				&keeper->cond, &keeper->lock, earliest(keeper, rsb_now_ns())) == 0)
+			rsb_cond_wait_until(&keeper->cond, &keeper->lock, earliest(keeper)) == 0)
 			;
 		rsb_mutex_unlock(&keeper->lock);
 		if (stopping(keeper))
 			return NULL;
 		look_at_link(keeper);
+		try_settle(keeper);
 		now_ns = rsb_now_ns();
 		if (keeper->timer_ns && now_ns >= keeper->timer_ns) {
 			keeper->timer_ns = 0;
@@ -207,8 +261,29 @@ run(void *arg)
 		}
 		if (now_ns >= keeper->heartbeat_ns)
 			heartbeat(keeper);
-		check_patience(keeper, now_ns);
+		rsb_keeper_tick(keeper);
 	}
+}
+
+/* After recover_wait nobody is kept waiting any more; the search goes on. */
+void
+rsb_keeper_tick(struct rsb_keeper *keeper)
+{
+	uint64_t now_ns;
+	bool fails;
+
+	rsb_mutex_lock(&keeper->lock);
+	now_ns = awake_locked(keeper);
+	fails = !keeper->stop && !keeper->failing && keeper->down_ns &&
+		keeper->state != RSB_KEEPER_LIVE &&
+		now_ns - keeper->down_ns >= keeper->env.config->keeper.recover_wait_ns;
+	keeper->failing |= fails;
+	rsb_mutex_unlock(&keeper->lock);
+	if (!fails)
+		return;
+	rsb_link_fail(keeper->link, -EIO);
+	rsb_steps_say(
+		keeper, "failing", "the sandbox was not reached in time: calls fail until it is");
 }
 
 /* ---- from outside ---- */
@@ -228,7 +303,8 @@ rsb_keeper_start(const struct rsb_keeper_config *config, struct rsb_keeper **ret
 	keeper->event = config->event;
 	keeper->arg = config->arg;
 	keeper->state = RSB_KEEPER_STARTING;
-	keeper->down_ns = now_ns;
+	keeper->awake.step_ns = AWAKE_STEP_NS;
+	keeper->down_ns = rsb_awake_ns(&keeper->awake, now_ns);
 	keeper->heartbeat_ns = now_ns + config->env.config->keeper.heartbeat_ns;
 	rsb_mutex_init(&keeper->lock);
 	rsb_cond_init(&keeper->cond);
@@ -247,14 +323,22 @@ void
 rsb_keeper_link_state(
 	struct rsb_keeper *keeper, enum rsb_link_state state, int reason, bool new_epoch)
 {
+	struct rsb_link_stats stats;
+
+	rsb_link_stats(keeper->link, &stats);
 	rsb_mutex_lock(&keeper->lock);
 	keeper->new_epoch |= new_epoch;
 	/* our own attempts and our own verdict are no news */
-	if (state != RSB_LINK_CONNECTING && state != RSB_LINK_FAILED) {
+	if (state == RSB_LINK_LIVE || state == RSB_LINK_SUSPECT || state == RSB_LINK_DOWN) {
+		if (state == RSB_LINK_LIVE)
+			keeper->n_reply = stats.replies;
 		keeper->link_state = state;
 		keeper->link_reason = reason;
 		keeper->link_changed = true;
 	}
+	/* to bring the link up is more urgent than what the thread may be waiting for */
+	if (state != RSB_LINK_LIVE && keeper->beating)
+		rsb_backend_abort(keeper->env.backend);
 	rsb_cond_broadcast(&keeper->cond);
 	rsb_mutex_unlock(&keeper->lock);
 }

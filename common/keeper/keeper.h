@@ -23,6 +23,9 @@ enum rsb_keeper_state {
 };
 const char *rsb_keeper_state_name(enum rsb_keeper_state state);
 
+/* Live for so long, or one answer: the outage before is over. */
+#define RSB_KEEPER_SETTLE_NS (5 * RSB_NSEC_PER_SEC)
+
 struct rsb_keeper;
 
 struct rsb_keeper_config {
@@ -44,6 +47,11 @@ rsb_nodiscard int rsb_keeper_start(
 /* {any} As the callback of struct rsb_link_ops. Does not wait. */
 void rsb_keeper_link_state(
 	struct rsb_keeper *keeper, enum rsb_link_state state, int reason, bool new_epoch);
+/*
+ * {any} Every second or oftener: the thread may be waiting for the control plane when the time is
+ * over that calls wait for the link. May write the event log.
+ */
+void rsb_keeper_tick(struct rsb_keeper *keeper);
 /* {any} */
 enum rsb_keeper_state rsb_keeper_state(struct rsb_keeper *keeper);
 /* Waits until LIVE (0) or LOST (its errno and sentence). -ETIMEDOUT. */

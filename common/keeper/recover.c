@@ -43,9 +43,12 @@ bring_up(enum rsb_keeper_state state, enum rsb_recover_event event, unsigned int
 	return (struct rsb_recover_step){ state, RSB_RECOVER_NOTHING };
 }
 
-/* What the control plane says of a sandbox that answers us does not matter. */
+/*
+ * What the control plane says of a sandbox that answers us does not matter. A link that breaks
+ * again and again without having been of use is no better than one that does not come up.
+ */
 static struct rsb_recover_step
-live(enum rsb_keeper_state state, enum rsb_recover_event event)
+live(enum rsb_keeper_state state, enum rsb_recover_event event, unsigned int attempts)
 {
 	switch (event) {
 	case RSB_RECOVER_LINK_LIVE:
@@ -54,7 +57,8 @@ live(enum rsb_keeper_state state, enum rsb_recover_event event)
 		return (struct rsb_recover_step){ RSB_KEEPER_SUSPECT, RSB_RECOVER_NOTHING };
 	case RSB_RECOVER_LINK_DOWN:
 	case RSB_RECOVER_LINK_REFUSED:
-		return (struct rsb_recover_step){ RSB_KEEPER_RECONNECTING, RSB_RECOVER_CONNECT };
+		return (struct rsb_recover_step){ RSB_KEEPER_RECONNECTING,
+			attempts ? RSB_RECOVER_WAIT : RSB_RECOVER_CONNECT };
 	case RSB_RECOVER_BEGIN:
 	case RSB_RECOVER_TIMER:
 	case RSB_RECOVER_IS_RUNNING:
@@ -77,7 +81,7 @@ rsb_recover_next(enum rsb_keeper_state state, enum rsb_recover_event event, unsi
 	switch (state) {
 	case RSB_KEEPER_LIVE:
 	case RSB_KEEPER_SUSPECT:
-		return live(state, event);
+		return live(state, event, attempts);
 	case RSB_KEEPER_STARTING:
 	case RSB_KEEPER_RECONNECTING:
 	case RSB_KEEPER_RESUMING:

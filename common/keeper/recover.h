@@ -47,7 +47,7 @@ struct rsb_recover_step {
 /* Attempts of the link that fail in a row before the control plane is asked. */
 #define RSB_RECOVER_ATTEMPTS 2
 
-/* attempts: failed ones in a row, this one included. */
+/* attempts: failed ones in a row, this one included, and links that broke before they settled. */
 struct rsb_recover_step rsb_recover_next(
 	enum rsb_keeper_state state, enum rsb_recover_event event, unsigned int attempts);
 

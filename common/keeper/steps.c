@@ -17,6 +17,15 @@ rsb_steps_say(struct rsb_keeper *keeper, const char *kind, const char *text)
 		keeper->event(keeper->arg, kind, text);
 }
 
+void
+rsb_steps_fail_calls(struct rsb_keeper *keeper)
+{
+	rsb_mutex_lock(&keeper->lock);
+	keeper->failing = true;
+	rsb_mutex_unlock(&keeper->lock);
+	rsb_link_fail(keeper->link, -EIO);
+}
+
 static enum rsb_recover_event
 act_connect(struct rsb_keeper *keeper)
 {
@@ -125,8 +134,7 @@ act_give_up(struct rsb_keeper *keeper, enum rsb_recover_event cause)
 	else
 		(void)rsb_diag_set(&text, r, "the control plane refuses the API key");
 	rsb_steps_say(keeper, "lost", text.text);
-	rsb_link_fail(keeper->link, -EIO);
-	keeper->failing = true;
+	rsb_steps_fail_calls(keeper);
 	keeper->timer_ns = 0;
 	rsb_mutex_lock(&keeper->lock);
 	keeper->lost_r = r;

@@ -7,6 +7,7 @@
  */
 
 #include "keeper/recover.h"
+#include "util/awake.h"
 #include "util/thread.h"
 
 struct rsb_keeper {
@@ -25,6 +26,11 @@ struct rsb_keeper {
 	bool link_changed;              /* {lock} */
 	bool new_epoch;                 /* {lock} */
 	bool stop;                      /* {lock} */
+	struct rsb_awake awake;         /* {lock} */
+	uint64_t down_ns;               /* {lock} awake, since when; 0: live and settled */
+	bool failing;                   /* {lock} calls end at once */
+	bool beating;                   /* {lock} a heartbeat waits for the control plane */
+	uint64_t n_reply;               /* {lock} that the link had when it became live */
 	int lost_r;                     /* {lock} with state LOST */
 	struct rsb_diag lost;           /* {lock} */
 
@@ -34,12 +40,14 @@ struct rsb_keeper {
 	unsigned int n_wait;        /* {keeper} back-offs in a row */
 	uint64_t timer_ns;          /* {keeper} 0: none */
 	uint64_t heartbeat_ns;      /* {keeper} the next one */
-	uint64_t down_ns;           /* {keeper} since when; 0: live */
+	uint64_t live_ns;           /* {keeper} since when; 0: not live */
+	bool settled;               /* {keeper} it was live long enough for the outage to be over */
 	uint64_t retry_after_ns;    /* {keeper} at least so long, the control plane says */
-	bool failing;               /* {keeper} calls end at once */
 	struct rsb_diag why;        /* {keeper} of the latest failure */
 };
 
+/* Every call ends from now on, until it is taken back. */
+void rsb_steps_fail_calls(struct rsb_keeper *keeper);
 /* Into the event log and to the owner. */
 void rsb_steps_say(struct rsb_keeper *keeper, const char *kind, const char *text);
 /* Does action, which cause led to. What came of it; RSB_RECOVER_EVENT_N: that shows later. */

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "link/recall.h"
 #include "link/talk.h"
 #include "proto/codec.h"
 #include "proto/version.h"
@@ -41,6 +42,8 @@ on_connected(void *arg, struct rsb_attempt *attempt)
 		rsb_connect_free(config.connect);
 	else
 		r = rsb_wire_new(&config, &link->wire);
+	if (link->wire)
+		rsb_talk_set_state(link, RSB_LINK_RESYNC, 0, false);
 	rsb_attempt_free(rsb_steal(&link->attempt));
 	if (link->stopping)
 		finish_stop(link);
@@ -83,7 +86,7 @@ apply_fail(struct rsb_link *link)
 	state = r < 0 ? RSB_LINK_FAILED : link->state;
 	rsb_mutex_unlock(&link->lock);
 	if (r < 0)
-		rsb_talk_end_calls(link, r);
+		rsb_recall_all(link, r);
 	if (link->ops->state)
 		link->ops->state(link->arg, state, r, false);
 }
@@ -129,6 +132,8 @@ on_wake(struct rsb_task *task)
 	}
 	if (orders.drop)
 		drop(link, orders.drop_reason);
+	if (orders.recall)
+		rsb_recall_run(link);
 	if (orders.fail)
 		apply_fail(link);
 	if (orders.attempt)
@@ -203,48 +208,50 @@ rsb_core_pump(struct rsb_link *link)
 	arm(link);
 }
 
-/* Asks the far side to give up what nobody waits for any more. */
+/* Their callers are told; the far side is asked to give up what nobody waits for any more. */
 static void
-cancel_late(struct rsb_link *link, uint64_t id)
+end_late_calls(struct rsb_link *link, uint64_t now_ns)
 {
-	const struct rsb_cancel_req req = { .call = id };
-	int r;
+	struct rsb_pending_call *call;
+	rsb_call_fn fn = NULL;
+	void *arg = NULL;
+	bool any = false;
 
-	rsb_buf_clear(&link->scratch);
-	rsb_mutex_lock(&link->lock);
-	/* a number of its own, so that its reply finds nobody */
-	r = rsb_codec_request(
-		RSB_OP_cancel, link->next_call++, 0, &req, RSB_PROTO_VERSION, &link->scratch);
-	if (r == 0)
-		r = rsb_outbox_message(&link->outbox, RSB_CLASS_READ, rsb_buf_view(&link->scratch));
-	rsb_mutex_unlock(&link->lock);
-	if (r < 0)
-		rsb_dbg_r(r, "late call is not cancelled");
+	for (;;) {
+		rsb_mutex_lock(&link->lock);
+		call = rsb_pending_late(&link->pending, now_ns);
+		if (call) {
+			fn = call->fn;
+			arg = call->arg;
+			call->fn = NULL;
+			call->wish = RSB_PENDING_CANCEL;
+		}
+		rsb_mutex_unlock(&link->lock);
+		if (!call)
+			break;
+		any = true;
+		fn(arg, -ETIMEDOUT, NULL);
+	}
+	if (any)
+		rsb_recall_run(link);
 }
 
 static void
 on_timer(void *arg)
 {
 	struct rsb_link *link = arg;
-	struct rsb_pending_call *call;
 	uint64_t now_ns = rsb_loop_now(link->loop);
 	int r;
 
-	for (;;) {
-		rsb_mutex_lock(&link->lock);
-		call = rsb_pending_take_late(&link->pending, now_ns);
-		rsb_mutex_unlock(&link->lock);
-		if (!call)
-			break;
-		cancel_late(link, call->id);
-		call->fn(call->arg, -ETIMEDOUT, NULL);
-		free(call);
-	}
+	end_late_calls(link, now_ns);
 	if (rsb_session_attached(link->session)) {
 		r = rsb_session_tick(link->session, now_ns);
 		if (r < 0) {
 			rsb_talk_set_why(link, "no sign of life from the sandbox");
 			rsb_talk_lost(link, r);
+		} else if (!link->suspect && rsb_session_suspect(link->session, now_ns)) {
+			link->suspect = true;
+			rsb_talk_set_state(link, RSB_LINK_SUSPECT, -ETIMEDOUT, false);
 		}
 	}
 	rsb_core_pump(link);

@@ -28,6 +28,7 @@ struct rsb_link_orders {
 	bool reset;   /* new_key and new_id count */
 	bool drop;    /* drop_reason counts */
 	bool fail;    /* fail_r changed */
+	bool recall;  /* some call has a wish */
 	struct rsb_secret new_key;
 	char new_id[129];
 	int drop_reason;
@@ -76,6 +77,7 @@ struct rsb_link {
 	struct rsb_buf scratch;               /* {io} an encoded message of our own */
 	void *reply;                          /* {io} room for any decoded reply */
 	bool poisoned;                        /* {io} the session cannot go on */
+	bool suspect;                         /* {io} told so */
 	bool stopping;                        /* {io} */
 };
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "link/core.h"
+#include "link/recall.h"
 #include "proto/codec.h"
 #include "proto/version.h"
 
@@ -155,6 +156,32 @@ rsb_link_reset(struct rsb_link *link, const char *sandbox_id, const struct rsb_s
 	return 0;
 }
 
+const char *
+rsb_link_state_name(enum rsb_link_state state)
+{
+	static const char *const names[] = {
+		[RSB_LINK_DOWN] = "down",
+		[RSB_LINK_CONNECTING] = "down",
+		[RSB_LINK_RESYNC] = "resync",
+		[RSB_LINK_LIVE] = "live",
+		[RSB_LINK_SUSPECT] = "suspect",
+		[RSB_LINK_FAILED] = "down",
+	};
+
+	return names[state];
+}
+
+enum rsb_link_state
+rsb_link_connection(struct rsb_link *link)
+{
+	enum rsb_link_state state;
+
+	rsb_mutex_lock(&link->lock);
+	state = link->state;
+	rsb_mutex_unlock(&link->lock);
+	return state;
+}
+
 enum rsb_link_state
 rsb_link_state(struct rsb_link *link)
 {
@@ -210,9 +237,11 @@ rsb_link_stats(struct rsb_link *link, struct rsb_link_stats *ret_stats)
 /* ---- calls ---- */
 
 static int
-refused(const struct rsb_link *link)
+refused(const struct rsb_link *link, uint32_t op)
 {
-	return link->stopped ? -ECANCELED : link->fail_r;
+	if (link->stopped)
+		return -ECANCELED;
+	return rsb_recall_spares(op) ? 0 : link->fail_r;
 }
 
 /*
@@ -227,13 +256,14 @@ struct ticket {
 };
 
 static int
-take_ticket(struct rsb_link *link, const struct rsb_call_opts *opts, struct ticket *ret_ticket)
+take_ticket(struct rsb_link *link, uint32_t op, const struct rsb_call_opts *opts,
+	struct ticket *ret_ticket)
 {
 	uint64_t after = opts ? opts->after : 0;
 	int r;
 
 	rsb_mutex_lock(&link->lock);
-	r = refused(link);
+	r = refused(link, op);
 	if (r == 0) {
 		ret_ticket->id = opts && opts->call ? opts->call : link->next_call++;
 		/* a number of an earlier session would be waited for without end */
@@ -255,7 +285,7 @@ add_call(struct rsb_link *link, const struct ticket *ticket, struct rsb_pending_
 	int r;
 
 	rsb_mutex_lock(&link->lock);
-	r = refused(link);
+	r = refused(link, call->op);
 	if (r == 0 && link->generation != ticket->generation)
 		r = -ESTALE;
 	if (r == 0)
@@ -289,7 +319,7 @@ try_call(struct rsb_link *link, const void *req, const struct rsb_call_opts *opt
 	struct ticket ticket = { 0 };
 	int r;
 
-	r = take_ticket(link, opts, &ticket);
+	r = take_ticket(link, call->op, opts, &ticket);
 	if (r < 0)
 		return r;
 	call->id = ticket.id;
@@ -334,25 +364,13 @@ rsb_link_call(struct rsb_link *link, uint32_t op, const void *req, const struct 
 void
 rsb_link_cancel(struct rsb_link *link, uint64_t call)
 {
-	const struct rsb_cancel_req req = { .call = call };
-	RSB_CLEANUP(rsb_buf_done) struct rsb_buf msg = { .max = RSB_MESSAGE_MAX };
-	uint64_t id;
-	int r;
+	rsb_recall_wish(link, call, RSB_PENDING_CANCEL, -EINTR);
+}
 
-	rsb_mutex_lock(&link->lock);
-	/* a number of its own, so that its reply finds nobody */
-	id = link->next_call++;
-	rsb_mutex_unlock(&link->lock);
-	r = rsb_codec_request(RSB_OP_cancel, id, 0, &req, RSB_PROTO_VERSION, &msg);
-	if (r < 0)
-		return;
-	rsb_mutex_lock(&link->lock);
-	if (rsb_pending_has(&link->pending, call))
-		r = rsb_outbox_message(&link->outbox, RSB_CLASS_READ, rsb_buf_view(&msg));
-	rsb_mutex_unlock(&link->lock);
-	/* without room it stays a call like any other: its result comes */
-	if (r == 0)
-		wake(link);
+void
+rsb_link_withdraw(struct rsb_link *link, uint64_t call)
+{
+	rsb_recall_wish(link, call, RSB_PENDING_WITHDRAW, -ECANCELED);
 }
 
 uint64_t
@@ -401,7 +419,7 @@ chan_open(struct rsb_link *link, uint64_t chan, bool sender, size_t limit)
 	int r;
 
 	rsb_mutex_lock(&link->lock);
-	r = refused(link);
+	r = link->stopped ? -ECANCELED : link->fail_r;
 	if (r == 0)
 		r = rsb_outbox_open(&link->outbox, chan, sender, limit);
 	rsb_mutex_unlock(&link->lock);

@@ -23,12 +23,15 @@
 struct rsb_link;
 
 enum rsb_link_state {
-	RSB_LINK_DOWN, /* no connection; calls wait */
-	RSB_LINK_CONNECTING,
+	RSB_LINK_DOWN,       /* no connection; calls wait */
+	RSB_LINK_CONNECTING, /* the same, and an attempt is under way */
+	RSB_LINK_RESYNC,     /* connected: keys are proved, numbers compared */
 	RSB_LINK_LIVE,
-	RSB_LINK_SUSPECT, /* no frame for some intervals */
+	RSB_LINK_SUSPECT, /* no frame for RSB_PING_MISSED_MAX intervals: LIVE with the next one */
 	RSB_LINK_FAILED,  /* rsb_link_fail(): calls end at once with its errno */
 };
+/* "live", "suspect", "down", "resync". */
+const char *rsb_link_state_name(enum rsb_link_state state);
 
 /* What welcome said; copied, lives as long as the link. */
 struct rsb_link_facts {
@@ -107,7 +110,8 @@ rsb_nodiscard int rsb_link_connect(struct rsb_link *link, const struct rsb_link_
 void rsb_link_disconnect(struct rsb_link *link, int reason);
 /*
  * {any} The keeper gave up (or takes that back with r = 0): every call, waiting or new, ends
- * with r.
+ * with r, and is not executed later; those that were sent, if only in part, end with -ENOTCONN.
+ * What only gives something back (release, forget, unlock_all, kill...) still goes out later.
  */
 void rsb_link_fail(struct rsb_link *link, int r);
 /*
@@ -117,6 +121,8 @@ void rsb_link_fail(struct rsb_link *link, int r);
 rsb_nodiscard int rsb_link_reset(
 	struct rsb_link *link, const char *sandbox_id, const struct rsb_secret *key);
 enum rsb_link_state rsb_link_state(struct rsb_link *link); /* {any} */
+/* {any} The same without regard to rsb_link_fail(). */
+enum rsb_link_state rsb_link_connection(struct rsb_link *link);
 /* {any} -ENOTCONN before the first welcome. */
 rsb_nodiscard int rsb_link_facts(struct rsb_link *link, struct rsb_link_facts *ret_facts);
 /* {any} Latest round trip in ns, 0 unknown. */
@@ -153,9 +159,15 @@ rsb_nodiscard int rsb_link_call(struct rsb_link *link, uint32_t op, const void *
 	const struct rsb_call_opts *opts, rsb_call_fn fn, void *arg, uint64_t *ret_call,
 	uint64_t *ret_fifo);
 /*
- * {any} Asks the far side to give it up; the callback still comes, with -EINTR or the result.
+ * {any} Asks the far side to give it up; the callback still comes, with -EINTR or the result. What
+ * was not sent yet never will be.
  */
 void rsb_link_cancel(struct rsb_link *link, uint64_t call);
+/*
+ * {any} The callback comes soon, whatever the link does: with -ECANCELED when nothing was sent, and
+ * it is never executed; with -ENOTCONN when it was; or with the result if that is here first.
+ */
+void rsb_link_withdraw(struct rsb_link *link, uint64_t call);
 /* {any} A number for a call to come, so that it can be written down before it is sent. */
 uint64_t rsb_link_new_call(struct rsb_link *link);
 /* {any} Number of the last mutation that was queued. */

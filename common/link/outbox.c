@@ -229,6 +229,28 @@ rsb_outbox_take(struct rsb_outbox *outbox, struct rsb_list *list)
 	splice(list, &outbox->items);
 }
 
+void
+rsb_outbox_edit(struct rsb_outbox *outbox, rsb_stream_edit_fn fn, void *arg)
+{
+	struct rsb_list *pos, *tmp;
+
+	rsb_list_for_each_safe (pos, tmp, &outbox->items) {
+		struct item *item = rsb_list_entry(pos, struct item, node);
+		size_t size;
+
+		if (item->kind != MESSAGE)
+			continue;
+		size = fn(arg, item->data, item->size);
+		assert(size <= item->size);
+		outbox->size -= item->size - size;
+		item->size = size;
+		if (size > 0)
+			continue;
+		rsb_list_remove(&item->node);
+		free(item);
+	}
+}
+
 static int
 apply_chan(struct rsb_chans *chans, const struct item *item)
 {

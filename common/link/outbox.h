@@ -46,6 +46,9 @@ void rsb_outbox_consume(struct rsb_outbox *outbox, uint64_t chan, size_t size);
 /* r: 0 forgets the stream, else the peer is told. Needs no memory. */
 void rsb_outbox_close(struct rsb_outbox *outbox, uint64_t chan, int r);
 
+/* As rsb_stream_edit(), for the messages that are still here. */
+void rsb_outbox_edit(struct rsb_outbox *outbox, rsb_stream_edit_fn fn, void *arg);
+
 /* ---- the io thread ---- */
 
 /* Moves all items to the end of list. */

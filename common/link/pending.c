@@ -114,18 +114,34 @@ rsb_pending_take(struct rsb_pending *pending, uint64_t id)
 	return call;
 }
 
-bool
-rsb_pending_has(const struct rsb_pending *pending, uint64_t id)
+struct rsb_pending_call *
+rsb_pending_get(const struct rsb_pending *pending, uint64_t id)
 {
-	return rsb_map_get(&pending->calls, id) != NULL;
+	return rsb_map_get(&pending->calls, id);
 }
 
 struct rsb_pending_call *
-rsb_pending_take_late(struct rsb_pending *pending, uint64_t now_ns)
+rsb_pending_next(const struct rsb_pending *pending, size_t *cursor)
 {
+	return rsb_map_next(&pending->calls, cursor, NULL);
+}
+
+void
+rsb_pending_calm(struct rsb_pending *pending, struct rsb_pending_call *call)
+{
+	heap_del(pending, call);
+}
+
+struct rsb_pending_call *
+rsb_pending_late(struct rsb_pending *pending, uint64_t now_ns)
+{
+	struct rsb_pending_call *call;
+
 	if (pending->n_heap == 0 || pending->heap[0]->deadline_ns > now_ns)
 		return NULL;
-	return rsb_pending_take(pending, pending->heap[0]->id);
+	call = pending->heap[0];
+	heap_del(pending, call);
+	return call;
 }
 
 void

@@ -56,7 +56,8 @@ rsb_talk_new_session(struct rsb_link *link, struct rsb_session **ret_session)
 		.send_max = RSB_HOST_SEND_MAX,
 		.window = RSB_HOST_WINDOW,
 		.ping_ns = link->ping_ns,
-		.silent_max = RSB_PING_MISSED_MAX,
+		.silent_max = RSB_PING_LOST_MAX,
+		.missed_max = RSB_PING_MISSED_MAX,
 		.chan_ops = &chan_ops,
 		.chan_arg = link,
 	};
@@ -72,7 +73,8 @@ end_calls(struct rsb_list *calls, int r)
 
 	rsb_list_for_each_safe (pos, tmp, calls) {
 		call = rsb_list_entry(pos, struct rsb_pending_call, node);
-		call->fn(call->arg, r, NULL);
+		if (call->fn)
+			call->fn(call->arg, r, NULL);
 		free(call);
 	}
 	rsb_list_init(calls);
@@ -179,6 +181,7 @@ rsb_talk_lost(struct rsb_link *link, int r)
 {
 	bool new_epoch = r == -ESTALE || link->poisoned;
 
+	link->suspect = false;
 	rsb_dbg_r(r, "connection ended");
 	rsb_talk_count(link);
 	rsb_wire_free(rsb_steal(&link->wire));
@@ -312,7 +315,7 @@ count_done(struct rsb_link *link, uint32_t op)
 		link->saved->fifo_done++;
 }
 
-static void
+static int
 on_reply(struct rsb_link *link, const struct rsb_call_head *head)
 {
 	const struct rsb_message_desc *desc;
@@ -321,17 +324,20 @@ on_reply(struct rsb_link *link, const struct rsb_call_head *head)
 
 	rsb_mutex_lock(&link->lock);
 	call = rsb_pending_take(&link->pending, head->id);
-	link->stats.replies++;
+	if (call && call->fn)
+		link->stats.replies++;
 	rsb_mutex_unlock(&link->lock);
-	/* its deadline came first, or the peer made it up */
+	/* The process before us asked for it, or the peer made it up. */
 	if (!call)
-		return;
+		return head->id < link->first_call ? 0 : -EBADMSG;
 	desc = rsb_ops[call->op].rep;
 	if (r == 0)
 		r = rsb_codec_decode(desc, head->body, link->reply);
-	call->fn(call->arg, r < 0 ? r : 0, r < 0 ? NULL : link->reply);
+	if (call->fn)
+		call->fn(call->arg, r < 0 ? r : 0, r < 0 ? NULL : link->reply);
 	count_done(link, call->op);
 	free(call);
+	return 0;
 }
 
 static int
@@ -347,10 +353,8 @@ on_message(struct rsb_link *link, const struct rsb_msg *msg)
 		link->poisoned = true;
 		return r;
 	}
-	if (head.op == 0) {
-		on_reply(link, &head);
-		return 0;
-	}
+	if (head.op == 0)
+		return on_reply(link, &head);
 	rsb_buf_clear(&link->scratch);
 	r = rsb_codec_reply(head.op, head.id, -EOPNOTSUPP, NULL, RSB_PROTO_VERSION, &link->scratch);
 	if (r < 0)
@@ -371,6 +375,10 @@ on_frame(void *arg, struct rsb_bytes frame)
 	r = rsb_session_input(link->session, rsb_loop_now(link->loop), frame);
 	if (r < 0)
 		return r;
+	if (link->suspect) {
+		link->suspect = false;
+		rsb_talk_set_state(link, RSB_LINK_LIVE, 0, false);
+	}
 	stream = rsb_session_stream(link->session);
 	while (rsb_stream_peek(stream)) {
 		rsb_autofree struct rsb_msg *msg = rsb_stream_take(stream);

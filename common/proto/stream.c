@@ -171,6 +171,32 @@ rsb_stream_unreserve(struct rsb_stream *stream, size_t reserved)
 	stream->used -= rsb_message_cost(reserved);
 }
 
+static void
+edit(struct rsb_stream *stream, struct out_msg *msg, rsb_stream_edit_fn fn, void *arg)
+{
+	size_t size = fn(arg, msg->data, msg->size);
+
+	assert(size <= msg->size);
+	stream->used -= msg->size - size;
+	msg->size = size;
+	if (size > 0)
+		return;
+	stream->used -= rsb_message_cost(0);
+	rsb_list_remove(&msg->link);
+	free(msg);
+}
+
+void
+rsb_stream_edit(struct rsb_stream *stream, rsb_stream_edit_fn fn, void *arg)
+{
+	struct rsb_list *pos, *tmp;
+	int i;
+
+	for (i = 0; i < RSB_CLASS_N; i++)
+		rsb_list_for_each_safe (pos, tmp, &stream->queues[i])
+			edit(stream, out_entry(pos), fn, arg);
+}
+
 size_t
 rsb_stream_space(const struct rsb_stream *stream)
 {

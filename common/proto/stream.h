@@ -80,6 +80,12 @@ rsb_nodiscard int rsb_stream_reserve(struct rsb_stream *stream, size_t size);
 rsb_nodiscard int rsb_stream_send_reserved(
 	struct rsb_stream *stream, enum rsb_class class, struct rsb_bytes msg, size_t reserved);
 void rsb_stream_unreserve(struct rsb_stream *stream, size_t reserved);
+/*
+ * Shows fn every message that has no number yet, so that none of it was sent, in the order of
+ * each class; it may change the bytes and says how many of them stay, 0: the message goes.
+ */
+typedef size_t (*rsb_stream_edit_fn)(void *arg, uint8_t *data, size_t size);
+void rsb_stream_edit(struct rsb_stream *stream, rsb_stream_edit_fn fn, void *arg);
 /* Size of the largest message that could be sent or reserved now. */
 size_t rsb_stream_space(const struct rsb_stream *stream);
 

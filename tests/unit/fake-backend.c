@@ -2,6 +2,7 @@
 #include "tests/unit/fake-backend.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -54,6 +55,18 @@ fake_create(struct rsb_backend *backend, const struct rsb_backend_create *req,
 	return r < 0 ? rsb_diag_set(diag, r, "create fails") : 0;
 }
 
+/* As a control plane that is not reached. */
+static bool
+hang(struct fake_backend *fake)
+{
+	struct pollfd pfd = { .fd = fake->backend.abort_fd, .events = POLLIN };
+
+	if (!FAKE_GET(fake, hangs))
+		return false;
+	ck_assert_int_eq(poll(&pfd, 1, -1), 1);
+	return true;
+}
+
 static int
 fake_get(struct rsb_backend *backend, const char *id, struct rsb_sandbox *ret_sandbox,
 	struct rsb_diag *diag)
@@ -64,6 +77,10 @@ fake_get(struct rsb_backend *backend, const char *id, struct rsb_sandbox *ret_sa
 	ck_assert_str_eq(id, ID);
 	rsb_mutex_lock(&fake->lock);
 	fake->n_get++;
+	rsb_mutex_unlock(&fake->lock);
+	if (hang(fake))
+		return -ECANCELED;
+	rsb_mutex_lock(&fake->lock);
 	r = fake->get_r;
 	if (r == 0 && !fake->exists)
 		r = -ENOENT;
@@ -123,7 +140,8 @@ fake_extend(struct rsb_backend *backend, const char *id, uint64_t ttl_ns, struct
 	(void)id;
 	(void)ttl_ns;
 	(void)diag;
-	return count(fake_of(backend), &fake_of(backend)->n_extend);
+	(void)count(fake_of(backend), &fake_of(backend)->n_extend);
+	return hang(fake_of(backend)) ? -ECANCELED : 0;
 }
 
 static int

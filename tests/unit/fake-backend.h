@@ -22,6 +22,7 @@ struct fake_backend {
 	bool create_works;                /* {lock} */
 	bool list_hides;                  /* {lock} */
 	int get_r;                        /* {lock} 0: by exists */
+	bool hangs;                       /* {lock} get and extend end by an abort alone */
 	int start_r;                      /* {lock} 0: the sidecar gets ready */
 	bool uploaded;                    /* {lock} the sidecar's program is there */
 	unsigned int port;                /* {lock} where address leads on loopback */

@@ -14,6 +14,7 @@
 #include "proto/session.h"
 #include "proto/version.h"
 #include "proto/ws.h"
+#include "tests/unit/fake-echo.h"
 #include "util/clock.h"
 #include "util/fd.h"
 #include "util/thread.h"
@@ -27,13 +28,15 @@ struct fake_sidecar {
 	struct rsb_secret key;
 	pthread_t thread;
 	struct rsb_mutex lock;
-	int next_fd;            /* {lock} to be served next; -1: none */
-	bool cut;               /* {lock} */
-	bool frozen;            /* {lock} */
-	bool forget;            /* {lock} */
-	bool stop;              /* {lock} */
-	unsigned int cut_after; /* {lock} */
-	unsigned int n_write;   /* {lock} */
+	int next_fd;                                /* {lock} to be served next; -1: none */
+	bool cut;                                   /* {lock} */
+	bool frozen;                                /* {lock} */
+	bool forget;                                /* {lock} */
+	bool stop;                                  /* {lock} */
+	unsigned int cut_after;                     /* {lock} */
+	bool answer;                                /* {lock} answer_id counts */
+	uint64_t answer_id;                         /* {lock} */
+	unsigned int n_seen[RSB_OP_NUMBER_MAX + 1]; /* {lock} */
 
 	int fd;
 	enum phase phase;
@@ -50,40 +53,6 @@ struct fake_sidecar {
 };
 
 static void
-echo(void *arg, uint64_t chan, struct rsb_bytes data, bool fin)
-{
-	struct fake_sidecar *fake = arg;
-	struct rsb_chans *chans = rsb_session_chans(fake->session);
-	uint64_t back = RSB_CHAN_STDOUT(RSB_CHAN_PROC(chan));
-
-	ck_assert_int_eq(rsb_chan_write(chans, back, data), (int)data.size);
-	rsb_chan_consume(chans, chan, data.size);
-	if (fin)
-		ck_assert_int_eq(rsb_chan_finish(chans, back), 0);
-}
-
-static void
-ignore_writable(void *arg, uint64_t chan)
-{
-	(void)arg;
-	(void)chan;
-}
-
-static void
-ignore_reset(void *arg, uint64_t chan, int r)
-{
-	(void)arg;
-	(void)chan;
-	(void)r;
-}
-
-static const struct rsb_chan_ops chan_ops = {
-	.data = echo,
-	.writable = ignore_writable,
-	.reset = ignore_reset,
-};
-
-static void
 fresh_session(struct fake_sidecar *fake)
 {
 	const struct rsb_session_config config = {
@@ -91,8 +60,8 @@ fresh_session(struct fake_sidecar *fake)
 		.window = RSB_SIDECAR_WINDOW,
 		.ping_ns = 10 * RSB_NSEC_PER_SEC,
 		.silent_max = 10,
-		.chan_ops = &chan_ops,
-		.chan_arg = fake,
+		.chan_ops = &fake_echo_ops,
+		.chan_arg = &fake->session,
 	};
 
 	rsb_session_free(fake->session);
@@ -130,19 +99,27 @@ reply(struct fake_sidecar *fake, const struct rsb_call_head *head, int error, co
 	rsb_buf_done(&msg);
 }
 
+/* id 0: all that wait. */
+static void
+end_wait(struct fake_sidecar *fake, uint64_t id)
+{
+	struct rsb_call_head waiting = { .op = RSB_OP_wait };
+	size_t i;
+
+	for (i = 0; i < fake->n_waiting; i++)
+		if (id == 0 || fake->waiting[i] == id) {
+			waiting.id = fake->waiting[i];
+			reply(fake, &waiting, -EINTR, NULL);
+		}
+}
+
 static void
 cancel(struct fake_sidecar *fake, const struct rsb_call_head *head)
 {
-	struct rsb_call_head waiting = { .op = RSB_OP_wait };
 	struct rsb_cancel_req req;
-	size_t i;
 
 	ck_assert_int_eq(rsb_codec_decode(&rsb_desc_rsb_cancel_req, head->body, &req), 0);
-	for (i = 0; i < fake->n_waiting; i++)
-		if (fake->waiting[i] == req.call) {
-			waiting.id = req.call;
-			reply(fake, &waiting, -EINTR, NULL);
-		}
+	end_wait(fake, req.call);
 	reply(fake, head, 0, NULL);
 }
 
@@ -168,6 +145,9 @@ serve(struct fake_sidecar *fake, const struct rsb_msg *msg)
 	struct rsb_call_head head;
 
 	ck_assert_int_eq(rsb_codec_head((struct rsb_bytes){ msg->data, msg->size }, &head), 0);
+	rsb_mutex_lock(&fake->lock);
+	written.offset = ++fake->n_seen[head.op];
+	rsb_mutex_unlock(&fake->lock);
 	switch (head.op) {
 	case RSB_OP_getattr:
 		ck_assert_int_eq(
@@ -176,9 +156,6 @@ serve(struct fake_sidecar *fake, const struct rsb_msg *msg)
 		reply(fake, &head, 0, &attr);
 		break;
 	case RSB_OP_write:
-		rsb_mutex_lock(&fake->lock);
-		written.offset = ++fake->n_write;
-		rsb_mutex_unlock(&fake->lock);
 		reply(fake, &head, 0, &written);
 		break;
 	case RSB_OP_wait:
@@ -346,7 +323,8 @@ flush(struct fake_sidecar *fake)
 static bool
 take_orders(struct fake_sidecar *fake, bool *ret_frozen)
 {
-	bool stop;
+	struct rsb_call_head head = { .op = RSB_OP_wait };
+	bool stop, answer;
 
 	rsb_mutex_lock(&fake->lock);
 	if (fake->cut || fake->forget || fake->next_fd >= 0)
@@ -364,7 +342,14 @@ take_orders(struct fake_sidecar *fake, bool *ret_frozen)
 	fake->forget = false;
 	*ret_frozen = fake->frozen;
 	stop = fake->stop;
+	answer = fake->answer;
+	head.id = fake->answer_id;
+	fake->answer = false;
 	rsb_mutex_unlock(&fake->lock);
+	if (answer && head.id)
+		reply(fake, &head, -EINTR, NULL);
+	else if (answer)
+		end_wait(fake, 0);
 	return !stop;
 }
 
@@ -460,9 +445,18 @@ fake_sidecar_cut(struct fake_sidecar *fake)
 }
 
 void
-fake_sidecar_freeze(struct fake_sidecar *fake)
+fake_sidecar_freeze(struct fake_sidecar *fake, bool frozen)
 {
-	order(fake, &fake->frozen, true);
+	order(fake, &fake->frozen, frozen);
+}
+
+void
+fake_sidecar_answer(struct fake_sidecar *fake, uint64_t id)
+{
+	rsb_mutex_lock(&fake->lock);
+	fake->answer = true;
+	fake->answer_id = id;
+	rsb_mutex_unlock(&fake->lock);
 }
 
 void
@@ -480,12 +474,12 @@ fake_sidecar_cut_after(struct fake_sidecar *fake, unsigned int n_frame)
 }
 
 unsigned int
-fake_sidecar_writes(struct fake_sidecar *fake)
+fake_sidecar_seen(struct fake_sidecar *fake, uint32_t op)
 {
 	unsigned int n;
 
 	rsb_mutex_lock(&fake->lock);
-	n = fake->n_write;
+	n = fake->n_seen[op];
 	rsb_mutex_unlock(&fake->lock);
 	return n;
 }

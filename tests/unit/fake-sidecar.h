@@ -27,12 +27,15 @@ int fake_sidecar_connect(struct fake_sidecar *fake);
 void fake_sidecar_serve(struct fake_sidecar *fake, int fd);
 /* Cuts the connection without a word. */
 void fake_sidecar_cut(struct fake_sidecar *fake);
-/* The connection stays, but nothing is read or written any more. */
-void fake_sidecar_freeze(struct fake_sidecar *fake);
+/* The connection stays, but nothing is read or written any more, or is again. */
+void fake_sidecar_freeze(struct fake_sidecar *fake, bool frozen);
+/* Sends a reply EINTR to call id, which may have been answered or never made; 0: to all waits. */
+void fake_sidecar_answer(struct fake_sidecar *fake, uint64_t id);
 /* Cuts, and forgets the session: another epoch. */
 void fake_sidecar_forget(struct fake_sidecar *fake);
 /* Cuts after that many more frames were received; 0: never. */
 void fake_sidecar_cut_after(struct fake_sidecar *fake, unsigned int n_frame);
-unsigned int fake_sidecar_writes(struct fake_sidecar *fake);
+/* Requests of that op that were executed. */
+unsigned int fake_sidecar_seen(struct fake_sidecar *fake, uint32_t op);
 
 #endif

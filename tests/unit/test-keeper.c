@@ -19,6 +19,7 @@
 
 #define WAIT_NS (15 * RSB_NSEC_PER_SEC)
 #define TICK_MS 5
+#define NEVER_ASKED 4242u
 
 /* A keeper and its link, a control plane, and a sidecar behind a port that can be closed. */
 struct world {
@@ -35,9 +36,11 @@ struct world {
 	pthread_t thread;
 	struct rsb_mutex lock;
 	struct rsb_cond cond;
-	int listener;     /* {lock} -1: nobody listens */
-	bool stop;        /* {lock} */
-	char kinds[1024]; /* {lock} of events, in order */
+	int listener;        /* {lock} -1: nobody listens */
+	bool stop;           /* {lock} */
+	bool breaks;         /* {lock} the sidecar breaks the rules after each welcome */
+	unsigned int n_live; /* {lock} */
+	char kinds[1024];    /* {lock} of events, in order */
 };
 
 static void
@@ -97,6 +100,9 @@ on_state(void *arg, enum rsb_link_state state, int reason, bool new_epoch)
 	struct world *world = arg;
 
 	rsb_mutex_lock(&world->lock);
+	world->n_live += state == RSB_LINK_LIVE;
+	if (state == RSB_LINK_LIVE && world->breaks)
+		fake_sidecar_answer(world->sidecar, NEVER_ASKED);
 	if (world->keeper)
 		rsb_keeper_link_state(world->keeper, state, reason, new_epoch);
 	rsb_mutex_unlock(&world->lock);
@@ -344,6 +350,80 @@ START_TEST(lets_calls_fail_after_a_while_and_goes_on_trying)
 }
 END_TEST
 
+/* Nothing but abort ends what asks the control plane. */
+START_TEST(does_not_wait_for_the_control_plane_to_reconnect)
+{
+	uint64_t deadline_ns = rsb_now_ns() + WAIT_NS;
+	struct world world;
+
+	setup(&world);
+	world.config.keeper.heartbeat_ns = 20 * RSB_NSEC_PER_MSEC;
+	start(&world);
+	wait_event(&world, "live");
+	FAKE_SET(&world.fake, hangs, true);
+	rsb_mutex_lock(&world.fake.lock);
+	while (world.fake.n_extend < 1)
+		ck_assert_int_eq(
+			rsb_cond_wait_until(&world.fake.cond, &world.fake.lock, deadline_ns), 0);
+	rsb_mutex_unlock(&world.fake.lock);
+	fake_sidecar_cut(world.sidecar);
+	wait_event(&world, "live");
+	ck_assert_int_eq(call(&world), 0);
+	teardown(&world, RSB_KEEPER_END_LEAVE);
+}
+END_TEST
+
+START_TEST(lets_calls_fail_in_time_while_the_control_plane_does_not_answer)
+{
+	uint64_t deadline_ns = rsb_now_ns() + WAIT_NS;
+	struct world world;
+
+	setup(&world);
+	world.config.keeper.recover_wait_ns = 300 * RSB_NSEC_PER_MSEC;
+	start(&world);
+	FAKE_SET(&world.fake, hangs, true);
+	close_port(&world);
+	while (!has_event(&world, "failing")) {
+		ck_assert_uint_lt(rsb_now_ns(), deadline_ns);
+		rsb_keeper_tick(world.keeper);
+		(void)poll(NULL, 0, TICK_MS);
+	}
+	ck_assert_int_eq(call(&world), -EIO);
+	teardown(&world, RSB_KEEPER_END_LEAVE);
+}
+END_TEST
+
+START_TEST(is_not_kept_waiting_by_a_sidecar_that_breaks_the_rules_after_each_welcome)
+{
+	const struct rsb_wait_req req = { .proc = 1 };
+	struct world world;
+	int r;
+
+	setup(&world);
+	world.config.keeper.recover_wait_ns = RSB_NSEC_PER_SEC;
+	start(&world);
+	ck_assert_int_eq(call(&world), 0);
+	rsb_mutex_lock(&world.lock);
+	world.breaks = true;
+	world.n_live = 0;
+	rsb_mutex_unlock(&world.lock);
+	fake_sidecar_cut(world.sidecar);
+	r = rsb_call_wait(world.link, &req, NULL, NULL, NULL);
+	ck_assert(r == -ENOTCONN || r == -EIO);
+	ck_assert(has_event(&world, "failing"));
+	/* and it is not asked again at once each time */
+	rsb_mutex_lock(&world.lock);
+	ck_assert_uint_ge(world.n_live, 2);
+	ck_assert_uint_le(world.n_live, 6);
+	world.breaks = false;
+	world.kinds[0] = '\0';
+	rsb_mutex_unlock(&world.lock);
+	wait_event(&world, "live");
+	ck_assert_int_eq(call(&world), 0);
+	teardown(&world, RSB_KEEPER_END_LEAVE);
+}
+END_TEST
+
 START_TEST(does_with_the_sandbox_what_it_is_told_at_the_end)
 {
 	static const enum rsb_keeper_end ends[] = { RSB_KEEPER_END_LEAVE, RSB_KEEPER_END_PAUSE,
@@ -371,6 +451,9 @@ main(void)
 		resumes_a_sandbox_that_was_paused,
 		gives_up_a_sandbox_that_is_gone,
 		lets_calls_fail_after_a_while_and_goes_on_trying,
+		does_not_wait_for_the_control_plane_to_reconnect,
+		lets_calls_fail_in_time_while_the_control_plane_does_not_answer,
+		is_not_kept_waiting_by_a_sidecar_that_breaks_the_rules_after_each_welcome,
 		does_with_the_sandbox_what_it_is_told_at_the_end,
 	};
 

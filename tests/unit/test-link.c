@@ -137,7 +137,7 @@ START_TEST(executes_once_over_any_number_of_broken_connections)
 	}
 	ck_assert_uint_gt(i, 1);
 	ck_assert_uint_eq(PEEK(&host, n_ok), n);
-	ck_assert_uint_eq(fake_sidecar_writes(host.fake), n);
+	ck_assert_uint_eq(fake_sidecar_seen(host.fake, RSB_OP_write), n);
 	ck_assert_uint_eq(PEEK(&host, last), n);
 	ck_assert(!PEEK(&host, disorder));
 	ck_assert_uint_eq(PEEK(&host, n_epoch), 0);
@@ -215,7 +215,11 @@ START_TEST(notices_a_peer_that_fell_silent)
 
 	host_init(&host, 20 * MS);
 	dial_and_wait(&host);
-	fake_sidecar_freeze(host.fake);
+	fake_sidecar_freeze(host.fake, true);
+	WAIT_UNTIL(&host, host.state == RSB_LINK_SUSPECT);
+	fake_sidecar_freeze(host.fake, false);
+	WAIT_UNTIL(&host, host.state == RSB_LINK_LIVE);
+	fake_sidecar_freeze(host.fake, true);
 	WAIT_UNTIL(&host, host.state == RSB_LINK_DOWN);
 	ck_assert_int_eq(PEEK(&host, reason), -ETIMEDOUT);
 	dial_and_wait(&host);

@@ -443,6 +443,35 @@ START_TEST(tells_a_peer_with_another_history_of_the_same_length)
 }
 END_TEST
 
+/* "d..." goes, of others the first byte stays. */
+static size_t
+edit(rsb_unused void *arg, uint8_t *data, rsb_unused size_t size)
+{
+	return data[0] == 'd' ? 0 : 1;
+}
+
+START_TEST(edits_what_has_no_number_yet)
+{
+	struct rsb_stream *a = stream_new(2 * COST(6), 1 << 20);
+	struct rsb_stream *b = stream_new(1 << 20, 1 << 20);
+
+	connect_both(a, b);
+	send_text(a, RSB_CLASS_READ, "dsent");
+	ck_assert_uint_eq(carry(a, b, 1), 1);
+	send_text(a, RSB_CLASS_FIFO, "drop");
+	rsb_stream_edit(a, edit, NULL);
+	ck_assert_uint_eq(rsb_stream_space(a), 7);
+	send_text(a, RSB_CLASS_FIFO, "skip");
+	rsb_stream_edit(a, edit, NULL);
+	connect_both(a, b);
+	ck_assert_uint_eq(carry(a, b, 9), 1);
+	free(rsb_stream_take(b));
+	ck_assert_uint_eq(rsb_stream_peek(b)->size, 1);
+	rsb_stream_free(a);
+	rsb_stream_free(b);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -460,6 +489,7 @@ main(void)
 		accepts_no_acknowledgement_of_what_is_not_whole_on_the_wire,
 		tells_a_rolled_back_peer_by_its_counts,
 		tells_a_peer_with_another_history_of_the_same_length,
+		edits_what_has_no_number_yet,
 	};
 
 	return unit_run("stream", tests, RSB_ARRAY_SIZE(tests));
