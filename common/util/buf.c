@@ -61,15 +61,19 @@ rsb_buf_clear(struct rsb_buf *buf)
 	buf->size = 0;
 }
 
-/* Storage for at least cap bytes, and one more for a NUL that is not counted. */
+/*
+ * Storage for at least cap bytes, and one more for a NUL that is not counted. Consumed bytes come
+ * on top of the limit, or a full buffer that is emptied and filled in turn would grow each time.
+ */
 static int
 grow(struct rsb_buf *buf, size_t cap)
 {
+	size_t most = buf->off ? limit(buf) * 2 : limit(buf);
 	uint8_t *data;
 
 	cap = rsb_max(cap, CAP_MIN);
 	if (cap < buf->cap * 2)
-		cap = rsb_max(cap, rsb_min(buf->cap * 2, limit(buf)));
+		cap = rsb_max(cap, rsb_min(buf->cap * 2, most));
 	if (buf->data)
 		unhide(buf->data, buf->off);
 	data = realloc(buf->data, cap + 1);
@@ -151,6 +155,8 @@ rsb_buf_printf(struct rsb_buf *buf, const char *fmt, ...)
 void
 rsb_buf_consume(struct rsb_buf *buf, size_t n)
 {
+	/* Granules are of 8 bytes: of the last one only the front may have been hidden. */
+	size_t hidden = buf->off & ~(size_t)7;
 	size_t len = rsb_buf_len(buf);
 
 	assert(n <= len);
@@ -169,7 +175,7 @@ rsb_buf_consume(struct rsb_buf *buf, size_t n)
 		buf->size = len;
 		return;
 	}
-	hide(buf->data, buf->off);
+	hide(buf->data + hidden, buf->off - hidden);
 }
 
 char *

@@ -91,6 +91,29 @@ START_TEST(reuses_its_storage_as_a_stream)
 }
 END_TEST
 
+START_TEST(grows_seldom_while_it_stays_full)
+{
+	const size_t max = 1 << 20, piece = 1 << 12;
+	struct rsb_buf buf;
+	uint8_t block[1 << 12] = { 0 };
+	size_t n_grown = 0;
+
+	rsb_buf_init(&buf, max);
+	while (rsb_buf_len(&buf) < max)
+		ck_assert_int_eq(rsb_buf_append(&buf, block, piece), 0);
+	for (int i = 0; i < 1000; i++) {
+		size_t cap = buf.cap;
+
+		rsb_buf_consume(&buf, piece);
+		ck_assert_int_eq(rsb_buf_append(&buf, block, piece), 0);
+		n_grown += buf.cap != cap;
+	}
+	ck_assert_uint_le(n_grown, 2);
+	ck_assert_uint_le(buf.cap, 2 * max + 4096);
+	rsb_buf_done(&buf);
+}
+END_TEST
+
 START_TEST(counts_only_what_was_committed)
 {
 	struct rsb_buf buf;
@@ -152,6 +175,7 @@ main(void)
 		takes_the_maximum_again_after_the_head_was_consumed,
 		keeps_indexes_true_while_it_grows,
 		reuses_its_storage_as_a_stream,
+		grows_seldom_while_it_stays_full,
 		counts_only_what_was_committed,
 		prints_exactly_to_its_maximum,
 		gives_its_contents_away_as_a_string,
