@@ -453,6 +453,7 @@ stop(struct daemon *d)
 	rsb_fuse_session_free(d->session);
 	rsb_uplink_stop(d->uplink);
 	rsb_link_free(d->link);
+	rsb_fs_link_gone(d->fs);
 	rsb_notify_free(d->notify);
 	rsb_barrier_free(d->barrier);
 	rsb_control_free(d->control);

@@ -131,6 +131,16 @@ rsb_fs_link_state_locked(struct rsb_fs *fs, bool live, bool new_epoch)
 	}
 }
 
+void
+rsb_fs_link_gone(struct rsb_fs *fs)
+{
+	if (!fs)
+		return;
+	rsb_mutex_lock(&fs->lock);
+	rsb_send_reset(fs->send);
+	rsb_mutex_unlock(&fs->lock);
+}
+
 bool
 rsb_fs_keeps(const struct rsb_fs *fs, uint64_t since)
 {
@@ -203,5 +213,5 @@ rsb_fs_name(struct rsb_fs *fs, struct rsb_inode *dir, struct rsb_bytes name,
 bool
 rsb_fs_idle_locked(const struct rsb_fs *fs)
 {
-	return !fs->sent && !rsb_send_pending(fs->send);
+	return !fs->sent && rsb_send_pending(fs->send) <= fs->n_wait;
 }

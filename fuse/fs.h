@@ -65,6 +65,7 @@ struct rsb_fs {
 	uint64_t epoch;          /* of the sidecar; goes up with each new one */
 	size_t sent;             /* bytes of writes on their way */
 	size_t unsent;           /* bytes in all write buffers */
+	size_t n_wait;           /* calls that are answered when a command ends */
 	struct rsb_list writers; /* of struct rsb_fop.wait: wait for sent to shrink */
 	size_t ahead_size;       /* bytes read ahead and not given out */
 	struct rsb_fs_stats stats;
@@ -98,6 +99,8 @@ RSB_DEFINE_CLEANUP(struct rsb_fs *, rsb_fs_free)
 rsb_nodiscard int rsb_fs_take_facts(struct rsb_fs *fs);
 /* The link is live or not; new_epoch: another sidecar, all nodes and open files are void. */
 void rsb_fs_link_state_locked(struct rsb_fs *fs, bool live, bool new_epoch);
+/* The link was freed: calls that it never took end now, while those who made them are there. */
+void rsb_fs_link_gone(struct rsb_fs *fs);
 
 /* A new generation of the cache: nothing learnt counts any more. */
 void rsb_fs_drop_locked(struct rsb_fs *fs);
@@ -122,7 +125,7 @@ bool rsb_fs_knows(const struct rsb_fs *fs, const struct rsb_inode *inode);
 /* name in dir is inode (NULL: absent), as the reply to a request sent at since says. */
 void rsb_fs_name(struct rsb_fs *fs, struct rsb_inode *dir, struct rsb_bytes name,
 	struct rsb_inode *inode, uint64_t since);
-/* All bytes and calls are on their way and answered; for the end of the mount. */
+/* All bytes and calls are answered, but those that wait for a command; for the end of the mount. */
 bool rsb_fs_idle_locked(const struct rsb_fs *fs);
 
 #endif

@@ -219,6 +219,7 @@ on_reply(void *arg, int r, const void *rep)
 	struct order *order = arg;
 	const struct rsb_spawn_rep *spawned = rep;
 
+	order->proc->relay->fs->n_wait -= order->op == RSB_OP_wait;
 	order->error = r;
 	order->runs = order->op == RSB_OP_spawn && r >= 0 && !spawned->stage;
 	/* Without memory the reply is empty, which answer() knows. */
@@ -237,6 +238,7 @@ send_order(struct order *order, union request *req)
 
 	*proc_member(req) = order->proc->far;
 	rsb_mutex_lock(&fs->lock);
+	fs->n_wait += order->op == RSB_OP_wait;
 	r = rsb_send_call(fs->send, order->op, req, on_reply, order, NULL);
 	if (r < 0)
 		on_reply(order, r, NULL);

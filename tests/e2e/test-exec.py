@@ -159,6 +159,14 @@ def test_a_background_process_does_not_hold_the_call(world):
         box.sh("kill $(pidof sleep) || :")
 
 
+def test_down_does_not_wait_for_what_runs(world):
+    with world.sandbox() as box:
+        box.exec("sh", "-c", "sleep 300 >/dev/null 2>&1 &")
+        start = time.monotonic()
+        world.rsb("down", "--kill", box.name)
+        check(time.monotonic() - start < 20, "it was waited for")
+
+
 def test_fast_commands_lose_no_byte(world):
     """8 clients at a time."""
     total, n_client = 500 if os.environ.get("RSB_TEST_QUICK") else 10_000, 8
