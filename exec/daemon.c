@@ -249,7 +249,8 @@ rsb_daemon_check(const struct rsb_where *where, struct rsb_diag *diag)
 	int r;
 
 	r = rsb_daemon_look(where, &look, diag);
-	if (r < 0 || look.mounted)
+	/* One that was killed leaves its lock to its supervisor for a moment. */
+	if (r < 0 ? r != -ENOTCONN : look.mounted)
 		return r;
 	return rsb_diag_set(diag, -ENOTCONN,
 		"the sandbox %s is not mounted; 'rsb mount %s' does that", where->state.name,
