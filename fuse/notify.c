@@ -109,15 +109,17 @@ rsb_notify_main(int sock)
 
 		n = packet ? rsb_fd_recv(sock, packet, PACKET_MAX, fds, &n_fd) : 0;
 		if (n < (int)sizeof(head))
-			_exit(0);
+			break;
 		memcpy(&head, packet, sizeof(head));
 		if (n_fd && head.type == ATTACH)
 			fuse_fd = fds[0];
 		r = carry_out(fuse_fd, &head, packet + sizeof(head), (size_t)n - sizeof(head));
 		if ((head.type == EPOCH || head.type == FENCE) &&
 			send(sock, &r, sizeof(r), MSG_NOSIGNAL) < 0)
-			_exit(0);
+			break;
 	}
+	rsb_cleanup_close(&fuse_fd);
+	(void)close(sock);
 }
 
 /* ---- the daemon's end ---- */

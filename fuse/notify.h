@@ -17,8 +17,8 @@
 
 struct rsb_notify;
 
-/* The notifier's own main: serves sock until it ends. Never returns. */
-rsb_noreturn void rsb_notify_main(int sock);
+/* The notifier's own main: serves sock until its other end is closed, and closes it. */
+void rsb_notify_main(int sock);
 
 /* Takes sock. */
 rsb_nodiscard int rsb_notify_new(struct rsb_loop *loop, int sock, struct rsb_notify **ret_notify);

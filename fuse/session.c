@@ -188,6 +188,8 @@ rsb_fuse_session_new(struct rsb_fs *fs, int fd, struct rsb_fuse_session **ret_se
 	if (r < 0)
 		return r;
 	session->se = fuse_session_new(&args, &rsb_ops_table, sizeof(rsb_ops_table), fs);
+	/* What it took is replaced by a copy of its own. */
+	fuse_opt_free_args(&args);
 	if (!session->se)
 		return -ENOMEM;
 	r = fuse_session_custom_io(session->se, &io, own_fd);

@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -266,6 +267,11 @@ supervise_loop(struct supervisor *s)
 
 /* ---- before it ---- */
 
+/*
+ * The forks below end by exit(3), not _exit(2): there were no threads and nothing is in stdio's
+ * buffers before them, and a leak checker looks at the end of each.
+ */
+
 static pid_t
 start_notifier(int sock, bool foreground)
 {
@@ -282,6 +288,7 @@ start_notifier(int sock, bool foreground)
 	(void)signal(SIGINT, SIG_IGN);
 	(void)signal(SIGHUP, SIG_IGN);
 	rsb_notify_main(sock);
+	exit(0);
 }
 
 /* The daemon's process: keeps its two sockets, the log, and what opts->arg may have open. */
@@ -302,7 +309,7 @@ start_daemon(struct supervisor *s, int sock, int notify_sock)
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	_exit(s->opts->daemon(s->opts->arg, s->shared, sock, notify_sock));
+	exit(s->opts->daemon(s->opts->arg, s->shared, sock, notify_sock));
 }
 
 static int
@@ -414,7 +421,7 @@ rsb_supervise(const struct rsb_supervise *supervise, struct rsb_diag *diag)
 		(void)close(pair[0]);
 		detach();
 		r = supervise_main(supervise, pair[1]);
-		_exit(r < 0 ? 1 : r);
+		exit(r < 0 ? 1 : r);
 	}
 	(void)close(pair[1]);
 	r = wait_for_report(pair[0], diag);
