@@ -137,15 +137,30 @@ start(struct monitor *m, struct rsb_diag *diag)
 	return 0;
 }
 
+/* It ends by KILL, ours or that of whoever runs the host; anything else is a crash. */
+static void
+say_how_it_ended(int status)
+{
+	if (WIFEXITED(status))
+		(void)fprintf(stderr, "rsb-envd: process 1 of a sandbox ended with status %d\n",
+			WEXITSTATUS(status));
+	else if (WTERMSIG(status) != SIGKILL)
+		(void)fprintf(stderr, "rsb-envd: process 1 of a sandbox was ended by signal %d\n",
+			WTERMSIG(status));
+}
+
 static void
 finish(struct monitor *m)
 {
+	int status = SIGKILL;
+
 	if (m->boot.pidfd >= 0) {
 		(void)syscall(SYS_pidfd_send_signal, m->boot.pidfd, SIGKILL, NULL, 0);
 		/* Returns when every process of the pid namespace is gone, as pid 1 ends last. */
-		while (waitpid(m->boot.pid, NULL, 0) < 0 && errno == EINTR)
+		while (waitpid(m->boot.pid, &status, 0) < 0 && errno == EINTR)
 			;
 		(void)close(m->boot.pidfd);
+		say_how_it_ended(status);
 	}
 	rsb_boxgroup_done(&m->cgroup);
 }
