@@ -3,7 +3,8 @@
 
 A test file has functions test_*(world) and ends with harness.main(globals()). One world (state directory,
 rsb-local) serves all of a file; each function makes the sandboxes that it needs. A function that leaves a mount,
-a process or a state directory behind fails, whatever it found. RSB_TEST_BIN names the directory of installed
+a process or a state directory behind fails, whatever it found; nothing is left when the tests are stopped (guard.py).
+RSB_TEST_BIN names the directory of installed
 programs; else RSB_TEST_BUILD is a build tree.
 """
 
@@ -19,6 +20,10 @@ import sys
 import tempfile
 import time
 import traceback
+
+import guard
+import sanitizer
+from guard import mounts_below, processes_of
 
 SKIP = 77
 PROGRAMS = {
@@ -49,26 +54,6 @@ def wait_until(condition, seconds, what):
         time.sleep(0.01)
 
 
-def mounts_below(path):
-    with open("/proc/self/mounts", "rb") as f:
-        points = [line.split()[1].decode(errors="surrogateescape") for line in f]
-    return [p for p in points if p == path or p.startswith(path + "/")]
-
-
-def processes_of(marker):
-    """Processes that carry marker in their environment: whatever our programs started on this side."""
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/environ", "rb") as f:
-                if marker.encode() in f.read() and int(pid) != os.getpid():
-                    with open(f"/proc/{pid}/cmdline", "rb") as c:
-                        found.append((int(pid), c.read().replace(b"\0", b" ").decode(errors="replace")))
-        except OSError:
-            continue
-    return found
-
-
 class World:
     def __init__(self):
         self.tmp = os.path.realpath(tempfile.mkdtemp(prefix="rsb-e2e."))
@@ -88,6 +73,8 @@ class World:
         })
         if os.path.exists(f"{self.bin}/rsb-sidecar"):
             self.env["RSB_SIDECAR"] = os.path.realpath(f"{self.bin}/rsb-sidecar")
+        self.sanitized = sanitizer.is_in(f"{self.bin}/rsb")
+        self.said = []
         self.n = 0
 
     def _programs(self):
@@ -134,8 +121,13 @@ class World:
         self.n += 1
         name = f"t{self.n}"
         mount = os.path.join(self.tmp, f"mnt{self.n}")
-        self.rsb("up", "--name", name, "-m", mount, *up, source)
         box = Sandbox(self, name, mount, source)
+        try:
+            self.rsb("up", "--name", name, "-m", mount, *up, source)
+        except BaseException:
+            with contextlib.suppress(Failed):  # what went wrong first is what counts
+                box.down()
+            raise
         try:
             yield box
         finally:
@@ -186,12 +178,20 @@ class World:
                  if "rsb-local" not in c and "rsb-envd" not in c]
         return left
 
-    def close(self):
+    def reports(self):
+        """What sanitizers said, and of a sandbox that crashed."""
+        with contextlib.suppress(FileNotFoundError):
+            with open(os.path.join(self.env["XDG_RUNTIME_DIR"], "rsb/local.log"), encoding="utf-8", errors="replace") as f:
+                self.said += [line for line in f if "rsb-envd: process 1" in line]
+        said, self.said = self.said + sanitizer.reports(), []
+        return said
+
+    def close(self, patience=20):
         server = self.local_server()
         if server:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(server["pid"], signal.SIGTERM)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + patience
         while processes_of(self.env["XDG_STATE_HOME"]) and time.monotonic() < deadline:
             time.sleep(0.05)
         left = [f"process {p} {c}" for p, c in processes_of(self.env["XDG_STATE_HOME"])]
@@ -238,7 +238,17 @@ class Sandbox:
     def status(self):
         return json.loads(self.world.rsb("status", "--json", self.name).stdout)
 
+    def ask_sanitizers(self):
+        """A sidecar that is gone cannot answer, which the test has seen then."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            r = self.world.run("rsb-exec", "-s", self.name, "sh", "-c", sanitizer.IN_SANDBOX, cwd="/",
+                               check_status=None, timeout=30)
+            if r.returncode == 0 and r.stdout:
+                self.world.said.append(r.stdout.decode(errors="replace"))
+
     def down(self):
+        if self.world.sanitized:
+            self.ask_sanitizers()
         if os.path.isdir(os.path.join(self.world.env["XDG_STATE_HOME"], "rsb", self.name)):
             self.world.rsb("down", "--kill", "--force", self.name)
         with contextlib.suppress(OSError):
@@ -278,28 +288,48 @@ def skip_unless_usable():
         sys.exit(SKIP)
 
 
-def main(names):
-    skip_unless_usable()
-    wanted = sys.argv[1:]
-    tests = [(n, f) for n, f in names.items() if n.startswith("test_") and (not wanted or n in wanted)]
+def run_all(world, tests):
     failed = 0
-    world = World()
     for name, test in tests:
         start = time.monotonic()
         try:
             test(world)
             left = world.leftovers()
             check(not left, "left behind: " + "; ".join(left))
+            check(not (said := world.reports()), "\n".join(said))
             print(f"ok   {name} ({time.monotonic() - start:.1f} s)", flush=True)
         except Exception as e:  # every kind of failure is told and the next test has its turn
             failed += 1
             print(f"FAIL {name}: {e}", flush=True)
             if not isinstance(e, Failed):
                 traceback.print_exc()
+    return failed
+
+
+def run_world(tests):
+    world = World()
+    failed = 0
+    patience = 20
+    # Started by a program with the thread sanitizer, it could not start sandboxes.
+    host = world.own_server() if os.environ.get("RSB_TEST_HOST") else contextlib.nullcontext()
     try:
-        world.close()
-    except Failed as e:
-        failed += 1
-        print(f"FAIL end: {e}", flush=True)
+        with host:
+            failed = run_all(world, tests)
+    except guard.Stopped:
+        patience = 2  # what tests had going may go on
+        raise
+    finally:
+        try:
+            world.close(patience)
+        except Failed as e:
+            failed += 1
+            print(f"FAIL end: {e}", flush=True)
     print(f"{len(tests) - min(failed, len(tests))} passed, {failed} failed")
-    sys.exit(1 if failed else 0)
+    return 1 if failed else 0
+
+
+def main(names):
+    skip_unless_usable()
+    wanted = sys.argv[1:]
+    tests = [(n, f) for n, f in names.items() if n.startswith("test_") and (not wanted or n in wanted)]
+    guard.run(lambda: run_world(tests))

@@ -353,7 +353,7 @@ class Ops:
         for name in names:
             try:
                 getattr(self, name)()
-            except BaseException as e:  # the others are to run as well
+            except Exception as e:  # the others are to run as well
                 failed += 1
                 import traceback
                 print("not ok", name, repr(e))

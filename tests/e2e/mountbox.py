@@ -115,7 +115,7 @@ class Box:
         self.supervisor.terminate()
         self.gone(*pids)
         self.sidecar.terminate()
-        self.sidecar.wait()
+        assert self.sidecar.wait() == 0
 
 
 @contextlib.contextmanager

@@ -13,6 +13,8 @@ import subprocess
 import tempfile
 import time
 
+import sanitizer
+
 ENVD_PORT = 49983
 KEY = {"X-API-Key": "e2b_00"}
 DEADLINE = 20
@@ -24,6 +26,7 @@ class Server:
     def __init__(self, program, *options, uid=None):
         self.dir = tempfile.mkdtemp(prefix="rsb-e2e-")
         self.program = program
+        self.uid = uid
         self.port_file = os.path.join(self.dir, "port")
         self.log_name = os.path.join(self.dir, "log")
         self.state = os.path.join(self.dir, "state")
@@ -39,6 +42,8 @@ class Server:
         self.child = subprocess.Popen(
             prefix + [program, "--state", self.state, "--port-file", self.port_file, "-v", *options],
             stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+        self.sanitized = sanitizer.is_in(program)
+        self.said = ""
         self.port = self.wait_port()
 
     def wait_port(self):
@@ -86,6 +91,8 @@ class Server:
             status = self.child.wait(DEADLINE)
         finally:
             self.log.close()
+        crashes = [line for line in self.text().splitlines() if "rsb-envd: process 1" in line]
+        assert not crashes and not self.said, (crashes, self.said)
         return status
 
     def remove(self):
@@ -207,6 +214,8 @@ class Sandbox:
         return status, json.loads(text)
 
     def kill(self):
+        if self.server.sanitized:
+            self.server.said += self.sh(sanitizer.IN_SANDBOX, user="root").out.decode(errors="replace")
         return self.server.call("DELETE", "/sandboxes/" + self.id)[0]
 
 

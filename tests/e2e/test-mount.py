@@ -9,9 +9,12 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 
 import fsx
+import guard
 import mount_ops
+import sanitizer
 from mountbox import MOUNT, box, is_mounted, wait_until
 
 SKIP = 77
@@ -212,10 +215,7 @@ def test_bad_mount_points_and_keys(tmp):
         assert os.listdir(free) == [] and not is_mounted(free)
 
 
-def main():
-    if not os.path.exists("/dev/fuse"):
-        print("skipped: no /dev/fuse")
-        sys.exit(SKIP)
+def run_all():
     failed = 0
     tests = [(n, f) for n, f in globals().items() if n.startswith("test_")]
     with tempfile.TemporaryDirectory(prefix="rsb-mount.") as tmp:
@@ -225,14 +225,18 @@ def main():
             start = time.monotonic()
             try:
                 test(os.path.realpath(tmp))
-            except BaseException as e:
+                said = sanitizer.reports()
+                assert not said, "\n".join(said)
+            except Exception as e:
                 failed += 1
-                import traceback
                 traceback.print_exc()
                 print(f"FAIL {name}: {e!r}", flush=True)
             else:
                 print(f"ok   {name} ({time.monotonic() - start:.1f} s)", flush=True)
-    sys.exit(1 if failed else 0)
+    return 1 if failed else 0
 
 
-main()
+if not os.path.exists("/dev/fuse"):
+    print("skipped: no /dev/fuse")
+    sys.exit(SKIP)
+guard.run(run_all)

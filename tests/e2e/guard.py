@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: MIT
+"""
+Tests that are stopped tear down what they made. meson sends SIGTERM to the whole process group and SIGKILL half a
+second later: so the tests run in a session of their own, and learn of the end of the process that meson knows.
+Temporary directories lie in one, and processes have its name in their environment, so that a test which was not
+prepared to be stopped leaves nothing either.
+"""
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import sanitizer
+
+PR_SET_PDEATHSIG = 1
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+class Stopped(BaseException):
+    """Passes every "except Exception" on its way to the tear-down."""
+
+
+def stop(number, _):
+    for s in SIGNALS:
+        signal.signal(s, lambda *_: None)  # once is enough; not ignored, which children would inherit
+    raise Stopped(signal.Signals(number).name)
+
+
+def mounts_below(path):
+    with open("/proc/self/mounts", "rb") as f:
+        points = [line.split()[1].decode(errors="surrogateescape") for line in f]
+    return [p for p in points if p == path or p.startswith(path + "/")]
+
+
+def processes_of(marker):
+    """Processes that carry marker in their environment: whatever our programs started on this side."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as f:
+                if marker.encode() in f.read() and int(pid) != os.getpid():
+                    with open(f"/proc/{pid}/cmdline", "rb") as c:
+                        found.append((int(pid), c.read().replace(b"\0", b" ").decode(errors="replace")))
+        except OSError:
+            continue
+    return found
+
+
+def sweep(directory):
+    end = time.monotonic() + 10
+    while (left := processes_of(directory)) and time.monotonic() < end:
+        for pid, _ in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.05)
+    for mount in sorted(mounts_below(directory), reverse=True):
+        subprocess.run(["umount", "-l", mount], check=False)
+
+
+def run_in(directory, tests):
+    tempfile.tempdir = directory
+    with sanitizer.watched(directory):
+        try:
+            status = tests()
+        except Stopped:
+            sweep(directory)
+            raise
+        found = sanitizer.reports()
+    for report in found:
+        print(f"FAIL {report}", flush=True)
+    return status or int(bool(found))
+
+
+def run_child(tests, parent):
+    os.setsid()
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    for s in SIGNALS:
+        signal.signal(s, stop)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+    if os.getppid() != parent:
+        stop(signal.SIGTERM, None)
+    with tempfile.TemporaryDirectory(prefix="rsb-test.", dir="/tmp", ignore_cleanup_errors=True) as directory:
+        os.chmod(directory, 0o1777)
+        return run_in(directory, tests)
+
+
+def run(tests):
+    """Ends with what tests() returns; 1 if it was stopped or a sanitizer had something to say."""
+    parent = os.getpid()
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    child = os.fork()
+    if child == 0:
+        try:
+            sys.exit(run_child(tests, parent))
+        except Stopped as e:
+            print(f"stopped by {e}", flush=True)
+            sys.exit(1)
+    for s in SIGNALS:
+        signal.signal(s, lambda number, _: os.kill(child, number))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    sys.exit(code if code >= 0 else 1)
