@@ -21,7 +21,14 @@ MUTABLE = re.compile(r"^[ \t]*static (?!const\b|inline\b|_Thread_local\b|__threa
                      r"(?!.*\bconst \w+(?:\[|\s*=|;))[^()]*(?:=|;|\{)", re.M)
 MAY_CHANGE = {"common/util/log.c", "common/util/log.h"}  # the sink; the rate limit of a place
 GOTO = re.compile(r"\bgoto\b")
+SCRIPT = re.compile(r"#!.*\b(?:python3?|sh|bash|dash)\b")
+SCRIPT_SUFFIXES = {".py", ".sh"}
 TABLES = {".def"}  # formatted by hand, as long as the table is
+
+
+def is_long(name, lines):
+    if len(lines) > FILE_LINES:
+        yield f"{name}: {len(lines)} lines, over {FILE_LINES}: find the second noun"
 
 
 def check_any(name, lines):
@@ -97,8 +104,7 @@ def check_c(name, text, lines, guards):
         yield f"{name}:1: the first line is {SPDX}"
     if pathlib.PurePath(name).suffix in TABLES:
         return
-    if len(lines) > FILE_LINES:
-        yield f"{name}: {len(lines)} lines, over {FILE_LINES}: find the second noun"
+    yield from is_long(name, lines)
     code = lint.code_only(text)
     yield from check_code(name, code)
     yield from check_statics(name, code)
@@ -117,6 +123,8 @@ def check(tree):
         yield from check_any(name, lines)
         if pathlib.PurePath(name).suffix in lint.C_SUFFIXES | TABLES:
             yield from check_c(name, text, lines, guards)
+        elif pathlib.PurePath(name).suffix in SCRIPT_SUFFIXES or SCRIPT.match(lines[0]):
+            yield from is_long(name, lines)
 
 
 if __name__ == "__main__":

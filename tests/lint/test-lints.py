@@ -61,6 +61,8 @@ BAD = [
     ("style", "no licence", "fuse/y.c", "int x;\n", "the first line is"),
     ("style", "no licence in a table", "fuse/y.def", "int x;\n", "the first line is"),
     ("style", "long file", "fuse/y.c", SPDX + "int x;\n" * 500, "501 lines"),
+    ("style", "long script", "tests/e2e/y.py", "x = 1\n" * 501, "501 lines"),
+    ("style", "long script 2", "packaging/y", "#!/usr/bin/env bash\n" + "x=1\n" * 500, "501 lines"),
     ("style", "long function", "fuse/y.c", body("\tf();\n" * 61), "a function of 61 lines"),
     ("style", "global", "fuse/y.c", SPDX + "static int x;\n", ":2: something static"),
     ("style", "global 2", "fuse/y.c", SPDX + "static struct {\n\tint x;\n} y;\n",
