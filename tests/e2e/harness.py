@@ -4,8 +4,8 @@
 A test file has functions test_*(world) and ends with harness.main(globals()). One world (state directory,
 rsb-local) serves all of a file; each function makes the sandboxes that it needs. A function that leaves a mount,
 a process or a state directory behind fails, whatever it found; nothing is left when the tests are stopped (guard.py).
-RSB_TEST_BIN names the directory of installed
-programs; else RSB_TEST_BUILD is a build tree.
+RSB_TEST_BIN names the directory of installed programs; else RSB_TEST_BUILD is a build tree, and RSB_TEST_HOST another
+one for rsb-local and rsb-envd (the thread sanitizer does not bear the start of a sandbox).
 """
 
 import contextlib
@@ -30,6 +30,7 @@ PROGRAMS = {
     "rsb": "exec", "rsb-exec": "exec", "rsb-mount": "fuse", "rsb-sidecar": "sidecar",
     "rsb-local": "sidecar/local", "rsb-envd": "sidecar/envd",
 }
+OF_HOST = ("rsb-local", "rsb-envd")
 
 
 class Failed(Exception):
@@ -44,6 +45,13 @@ def check(condition, message="check failed"):
 def equal(got, want, what=""):
     if got != want:
         raise Failed(f"{what}: got {got!r:.2000}, want {want!r:.2000}")
+
+
+def how_many(quick, usual, full):
+    """Rounds of a test: few of them where each is dear, all before a release (packaging/test --full)."""
+    if os.environ.get("RSB_TEST_QUICK"):
+        return quick
+    return full if os.environ.get("RSB_TEST_FULL") else usual
 
 
 def wait_until(condition, seconds, what):
@@ -83,9 +91,11 @@ class World:
             return installed
         farm = self.dir("bin")
         build = os.environ["RSB_TEST_BUILD"]
+        host = os.environ.get("RSB_TEST_HOST") or build
         for name, folder in PROGRAMS.items():
-            if os.path.exists(f"{build}/{folder}/{name}"):
-                os.symlink(os.path.realpath(f"{build}/{folder}/{name}"), f"{farm}/{name}")
+            path = os.path.realpath(f"{host if name in OF_HOST else build}/{folder}/{name}")
+            if os.path.exists(path):
+                os.symlink(path, f"{farm}/{name}")
         return farm
 
     def dir(self, name, mode=0o755):

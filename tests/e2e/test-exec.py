@@ -169,7 +169,7 @@ def test_down_does_not_wait_for_what_runs(world):
 
 def test_fast_commands_lose_no_byte(world):
     """8 clients at a time."""
-    total, n_client = 500 if os.environ.get("RSB_TEST_QUICK") else 10_000, 8
+    total, n_client = harness.how_many(500, 2_000, 10_000), 8
     loop = 'i=$1; while [ $i -lt $2 ]; do rsb-exec echo line $i || echo status $?; i=$((i+$3)); done'
     with world.sandbox() as box:
         clients = [subprocess.Popen(["sh", "-c", loop, "sh", str(k), str(total), str(n_client)], cwd=box.mount,
@@ -232,7 +232,7 @@ def test_nobody_works_while_nothing_happens(world):
 
 def test_order_holds_between_edit_and_build(world):
     """Edit here and build there, command there and read here, without a wait."""
-    rounds = 50 if os.environ.get("RSB_TEST_QUICK") else 1_000
+    rounds = harness.how_many(50, 200, 1_000)
     with world.sandbox() as box:
         os.mkdir(box.path("d"))
         for i in range(rounds):

@@ -13,6 +13,7 @@ import traceback
 
 import fsx
 import guard
+import harness
 import mount_ops
 import sanitizer
 from mountbox import MOUNT, box, is_mounted, wait_until
@@ -33,13 +34,14 @@ def test_every_operation_in_sync_mode(tmp):
 def test_random_operations_agree_with_a_model(tmp):
     seed = int(os.environ.get("RSB_SEED", "1"))
     with box(tmp) as b:
-        for s in range(seed, seed + int(os.environ.get("RSB_TEST_SEEDS", "3"))):
+        for s in range(seed, seed + harness.how_many(1, 3, 20)):
             print("seed", s)
             fsx.Fsx(f"{b.mount}/{s}", f"{b.workspace}/{s}", b.command, s).run(1500)
 
 
-def alternate(tmp, rounds, *options):
+def alternate(tmp, *options):
     """Without a wait: file, open descriptor, mapping, listing, absent name."""
+    rounds = harness.how_many(25, 100, 1_000)
     with box(tmp, *options) as b:
         m = b.mount + "/"
         mount_ops.put(m + "map", bytes(4096))
@@ -65,11 +67,11 @@ def alternate(tmp, rounds, *options):
 
 
 def test_edit_and_command_see_each_other(tmp):
-    alternate(tmp, int(os.environ.get("RSB_TEST_ROUNDS", "100")))
+    alternate(tmp)
 
 
 def test_the_same_on_a_kernel_without_epochs(tmp):
-    alternate(tmp, int(os.environ.get("RSB_TEST_ROUNDS", "100")), "noepoch")
+    alternate(tmp, "noepoch")
 
 
 def test_what_is_left_behind_keeps_the_cache_off(tmp):
