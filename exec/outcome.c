@@ -29,7 +29,8 @@ die_by(int sig)
 	_exit(128 + sig);
 }
 
-rsb_noreturn static void
+/* Says why; the exit status. */
+static int
 not_begun(const char *program, const char *argv0, const struct rsb_run_result *result)
 {
 	rsb_autofree char *quoted = rsb_str_quote(argv0);
@@ -49,7 +50,7 @@ not_begun(const char *program, const char *argv0, const struct rsb_run_result *r
 	else
 		(void)fprintf(stderr, "%s: fatal: the sandbox cannot start a process: %s\n",
 			program, strerror(-result->error));
-	exit(code);
+	return code;
 }
 
 void
@@ -62,7 +63,7 @@ rsb_outcome_exit(const char *program, const char *argv0, const struct rsb_run_re
 	case RSB_RUN_SIGNALED:
 		die_by(result->signal);
 	case RSB_RUN_NOT_BEGUN:
-		not_begun(program, argv0, result);
+		exit(not_begun(program, argv0, result));
 	case RSB_RUN_FAILED:
 		(void)fprintf(
 			stderr, "%s: fatal: %s\n", program, rsb_diag_text(diag, result->error));
