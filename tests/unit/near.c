@@ -173,7 +173,6 @@ void
 near_free(struct near *near)
 {
 	uint64_t deadline_ns = rsb_now_ns() + NEAR_WAIT_NS;
-	char command[128];
 
 	rsb_sess_end(near->sess, ended, near);
 	while (!near->ended) {
@@ -190,8 +189,7 @@ near_free(struct near *near)
 		rsb_buf_done(&near->calls[i].req);
 	}
 	(void)close(near->config.root_fd);
-	(void)snprintf(command, sizeof(command), "rm -rf %s", near->workspace);
-	ck_assert_int_eq(system(command), 0);
+	unit_remove_tree(near->workspace);
 	free(near);
 }
 

@@ -8,12 +8,11 @@
  * moves bytes and cuts the connection wherever it likes.
  */
 
-#include <check.h>
-
 #include "proto/op.h"
 #include "sidecar/sess.h"
 #include "sidecar/worker.h"
 #include "util/buf.h"
+#include "tests/unit/unit.h"
 
 #define NEAR_CALLS_MAX 8192
 #define NEAR_CHANS_MAX 16384

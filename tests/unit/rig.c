@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,13 +28,6 @@ struct rig_call {
 	struct rsb_buf reply; /* {lock} */
 	struct rsb_request rq;
 };
-
-static int
-remove_one(const char *path, const struct stat *st rsb_unused, int type rsb_unused,
-	struct FTW *ftw rsb_unused)
-{
-	return remove(path);
-}
 
 void
 rig_init(struct rig *rig)
@@ -68,7 +60,7 @@ rig_done(struct rig *rig)
 	rsb_buf_done(&rig->last);
 	(void)close(rig->config.root_fd);
 	(void)close(rig->dir_fd);
-	ck_assert_int_eq(nftw(rig->path, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+	unit_remove_tree(rig->path);
 }
 
 void

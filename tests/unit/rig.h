@@ -8,14 +8,13 @@
  * test does itself below rig->dir_fd.
  */
 
-#include <check.h>
-
 #include "proto/codec.h"
 #include "sidecar/fh.h"
 #include "sidecar/lock.h"
 #include "sidecar/node.h"
 #include "sidecar/request.h"
 #include "sidecar/sess.h"
+#include "tests/unit/unit.h"
 
 struct rig {
 	char path[64];
