@@ -11,8 +11,8 @@
 #include "proto/op.h"
 #include "sidecar/sess.h"
 #include "sidecar/worker.h"
-#include "util/buf.h"
 #include "tests/unit/unit.h"
+#include "util/buf.h"
 
 #define NEAR_CALLS_MAX 8192
 #define NEAR_CHANS_MAX 16384
