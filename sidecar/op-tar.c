@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "proto/errmap.h"
 #include "sidecar/proc-stream.h"
 #include "sidecar/request.h"
 #include "sidecar/serve.h"
@@ -27,7 +28,6 @@ struct tar_in {
 	pthread_t thread;
 	bool running;
 	bool cancelled;
-	int r;                        /* {thread, then io} */
 	struct rsb_tar_result result; /* {thread, then io} */
 	struct rsb_task done;
 };
@@ -39,6 +39,7 @@ finish(struct tar_in *job, int r)
 		.files = job->result.n_file,
 		.bytes = job->result.size,
 		.problem = rsb_bytes_str(job->result.problem.text),
+		.error = job->result.error < 0 ? rsb_errmap_to_wire(job->result.error) : 0,
 	};
 
 	rsb_inflow_close(&job->in);
@@ -51,12 +52,12 @@ static void
 done(struct rsb_task *task)
 {
 	struct tar_in *job = rsb_container_of(task, struct tar_in, done);
-	int r = job->r;
+	int r = 0;
 
 	(void)pthread_join(job->thread, NULL); /* it is ours, and ends now */
 	if (job->cancelled)
 		r = -EINTR;
-	else if (r == 0 && job->in.cut)
+	else if (job->result.error == 0 && job->in.cut)
 		r = -EPIPE; /* what was cut off may end where an archive could */
 	finish(job, r);
 }
@@ -72,7 +73,7 @@ extract(void *arg)
 		.gid = config->cmd_gid,
 	};
 
-	job->r = rsb_tar_extract(job->fd, config->root_fd, &owner, &job->result);
+	rsb_tar_extract(job->fd, config->root_fd, &owner, &job->result);
 	rsb_loop_post(job->rq->sess->loop, &job->done);
 	return NULL;
 }

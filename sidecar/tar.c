@@ -27,16 +27,31 @@ free_archive(struct archive **archive)
 	(void)archive_read_free(*archive); /* NULL is fine; nothing can be lost in a reader */
 }
 
-/* The first one is kept. path is the archive's, so it is quoted. */
+/* path is the archive's, so it is quoted. */
+static void
+say(struct job *job, const char *path, const char *why)
+{
+	rsb_autofree char *quoted = rsb_str_quote(path ? path : "?");
+
+	(void)rsb_diag_set(&job->result->problem, 0, "%.300s: %s", quoted ? quoted : "?", why);
+}
+
+/* What is less than asked for, but no failure. The first one is kept. */
 static void
 complain(struct job *job, const char *path, const char *why)
 {
-	rsb_autofree char *quoted = NULL;
+	if (!job->result->problem.text[0])
+		say(job, path, why);
+}
 
-	if (job->result->problem.text[0])
+/* The first failure is kept, over any complaint. */
+static void
+fail(struct job *job, int r, const char *path, const char *why)
+{
+	if (job->result->error < 0)
 		return;
-	quoted = rsb_str_quote(path ? path : "?");
-	(void)rsb_diag_set(&job->result->problem, 0, "%.300s: %s", quoted ? quoted : "?", why);
+	job->result->error = r;
+	say(job, path, why);
 }
 
 /* Errors after which each further entry would fail, too. */
@@ -177,7 +192,7 @@ take_entry(struct job *job, struct archive_entry *entry)
 	int r;
 
 	if (!path) {
-		complain(job, NULL, "a name cannot be read");
+		fail(job, -EILSEQ, NULL, "a name cannot be read");
 		return 0;
 	}
 	r = make_entry(job, entry, path);
@@ -185,10 +200,14 @@ take_entry(struct job *job, struct archive_entry *entry)
 		job->result->n_file++;
 		return 0;
 	}
-	complain(job, path, r == -EOPNOTSUPP ? "special files are left out" : reason(r));
+	if (r == -EOPNOTSUPP)
+		complain(job, path, "special files are left out");
+	else
+		fail(job, r, path, reason(r));
 	return is_fatal(r) ? r : 0;
 }
 
+/* 0: to the end; negative: not that far. */
 static int
 take_entries(struct job *job)
 {
@@ -200,7 +219,7 @@ take_entries(struct job *job)
 		if (status == ARCHIVE_EOF)
 			return 0;
 		if (status < ARCHIVE_WARN) {
-			complain(job, "archive", archive_error_string(job->archive));
+			fail(job, -EBADMSG, "archive", archive_error_string(job->archive));
 			return -EBADMSG;
 		}
 		if (status == ARCHIVE_WARN)
@@ -222,34 +241,38 @@ read_rest(int fd)
 		;
 }
 
-int
-rsb_tar_extract(
-	int fd, int root_fd, const struct rsb_extract_owner *owner, struct rsb_tar_result *result)
+static void
+extract_all(struct job *job, int fd)
+{
+	int r, r_finish;
+
+	if (archive_read_open_fd(job->archive, fd, BLOCK_SIZE) != ARCHIVE_OK) {
+		fail(job, -EBADMSG, "archive", archive_error_string(job->archive));
+		return;
+	}
+	r = take_entries(job);
+	r_finish = rsb_extract_finish(job->extract);
+	if (r_finish < 0)
+		fail(job, r_finish, "directories", reason(r_finish));
+	if (r == 0)
+		read_rest(fd);
+}
+
+void
+rsb_tar_extract(int fd, int root_fd, const struct rsb_extract_owner *owner,
+	struct rsb_tar_result *ret_result)
 {
 	RSB_CLEANUP(free_archive) struct archive *archive = archive_read_new();
 	RSB_CLEANUP(rsb_extract_freep) struct rsb_extract *extract = NULL;
-	struct job job = { .archive = archive, .result = result };
-	int r, r_finish;
+	struct job job = { .archive = archive, .result = ret_result };
 
-	*result = (struct rsb_tar_result){ .n_file = 0 };
-	if (!archive)
-		return -ENOMEM;
-	r = rsb_extract_new(root_fd, owner, &extract);
-	if (r < 0)
-		return r;
-	job.extract = extract;
-	if (archive_read_support_filter_zstd(archive) != ARCHIVE_OK ||
-		archive_read_support_format_tar(archive) != ARCHIVE_OK)
-		return -ENOMEM;
-	if (archive_read_open_fd(archive, fd, BLOCK_SIZE) != ARCHIVE_OK) {
-		complain(&job, "archive", archive_error_string(archive));
-		return -EBADMSG;
+	*ret_result = (struct rsb_tar_result){ .n_file = 0 };
+	if (!archive || rsb_extract_new(root_fd, owner, &extract) < 0 ||
+		archive_read_support_filter_zstd(archive) != ARCHIVE_OK ||
+		archive_read_support_format_tar(archive) != ARCHIVE_OK) {
+		fail(&job, -ENOMEM, "archive", reason(-ENOMEM));
+		return;
 	}
-	r = take_entries(&job);
-	r_finish = rsb_extract_finish(extract);
-	if (r_finish < 0)
-		complain(&job, "directories", reason(r_finish));
-	if (r == 0)
-		read_rest(fd);
-	return r;
+	job.extract = extract;
+	extract_all(&job, fd);
 }

@@ -13,16 +13,16 @@
 struct rsb_tar_result {
 	uint64_t n_file; /* entries made, of all kinds */
 	uint64_t size;   /* bytes of file contents */
-	struct rsb_diag
-		problem; /* about the first entry that was not made as it stands in the archive */
+	int error;       /* of the first entry that could not be made, or of the archive; 0: none */
+	/* About that, or else the first thing of less weight that is not as in the archive. */
+	struct rsb_diag problem;
 };
 
 /*
- * From fd to its end. 0 also when single entries could not be made. -EBADMSG: no such archive, or
- * cut off; else the errno that makes going on pointless: ENOSPC, EDQUOT, EROFS, EIO, ENOMEM.
- * *result is written to in each case.
+ * From fd to its end, or until going on is pointless: ENOSPC, EDQUOT, EROFS, EIO, ENOMEM, and
+ * EBADMSG: no such archive, or cut off.
  */
-rsb_nodiscard int rsb_tar_extract(
-	int fd, int root_fd, const struct rsb_extract_owner *owner, struct rsb_tar_result *result);
+void rsb_tar_extract(int fd, int root_fd, const struct rsb_extract_owner *owner,
+	struct rsb_tar_result *ret_result);
 
 #endif

@@ -402,8 +402,12 @@ rsb_sync_in(const struct rsb_sync *sync, const struct rsb_sync_far *far,
 		return r;
 	sink.arg = upload;
 	r = rsb_sync_pack(sync, &sink, ret_stats, &local);
-	if (r >= 0)
-		return rsb_upload_finish(upload, diag);
+	if (r >= 0) {
+		r = rsb_upload_finish(upload, diag);
+		if (r >= 0 && sync->notice && rsb_upload_remark(upload)[0])
+			sync->notice(sync->arg, rsb_upload_remark(upload));
+		return r;
+	}
 	if (local.text[0])
 		return rsb_diag_set(diag, r, "%s", local.text);
 	rsb_upload_explain(upload, r, diag);

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "link/call.h"
+#include "proto/errmap.h"
 #include "util/clock.h"
+#include "util/str.h"
 #include "util/thread.h"
 
 #define BUFFER_MAX ((size_t)4 << 20)
@@ -100,14 +102,12 @@ on_answer(void *arg, int r, const void *rep)
 
 	rsb_mutex_lock(&upload->lock);
 	upload->answered = true;
+	if (tar && tar->error)
+		r = rsb_errmap_from_wire(tar->error);
 	if (r < 0)
 		upload->r = r;
-	if (tar) {
-		size_t size = rsb_min(tar->problem.size, sizeof upload->problem - 1);
-
-		memcpy(upload->problem, tar->problem.data, size);
-		upload->problem[size] = '\0';
-	}
+	if (tar)
+		rsb_str_escape(tar->problem, upload->problem, sizeof upload->problem);
 	step_locked(upload);
 	rsb_mutex_unlock(&upload->lock);
 }
@@ -247,6 +247,12 @@ rsb_upload_finish(struct rsb_upload *upload, struct rsb_diag *diag)
 	return r;
 }
 
+const char *
+rsb_upload_remark(const struct rsb_upload *upload)
+{
+	return upload->problem;
+}
+
 void
 rsb_upload_explain(struct rsb_upload *upload, int r, struct rsb_diag *diag)
 {
@@ -256,7 +262,7 @@ rsb_upload_explain(struct rsb_upload *upload, int r, struct rsb_diag *diag)
 		rsb_link_why(upload->link, &why);
 	rsb_mutex_lock(&upload->lock);
 	if (upload->problem[0])
-		(void)rsb_diag_set(diag, r, "%s", upload->problem);
+		(void)rsb_diag_set(diag, r, "the sandbox cannot take %s", upload->problem);
 	else if (!upload->answered && why.text[0])
 		(void)rsb_diag_set(diag, r, "%s", why.text);
 	else

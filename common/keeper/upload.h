@@ -21,6 +21,8 @@ RSB_DEFINE_CLEANUP(struct rsb_upload *, rsb_upload_free)
 rsb_nodiscard int rsb_upload_write(struct rsb_upload *upload, struct rsb_bytes data);
 /* After the last byte: waits until everything is in place over there. */
 rsb_nodiscard int rsb_upload_finish(struct rsb_upload *upload, struct rsb_diag *diag);
+/* After that went well: what is there not quite as here; empty: nothing. */
+const char *rsb_upload_remark(const struct rsb_upload *upload);
 /* The sentence about what went wrong over there. */
 void rsb_upload_explain(struct rsb_upload *upload, int r, struct rsb_diag *diag);
 

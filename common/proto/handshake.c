@@ -10,6 +10,7 @@
 #include "proto/frame.h"
 #include "proto/version.h"
 #include "util/log.h"
+#include "util/str.h"
 
 #define RSB_LOG_MODULE "handshake"
 
@@ -27,28 +28,6 @@ send_frame(uint8_t type, const struct rsb_message_desc *desc, const void *msg, s
 	return rsb_frame_encode(&frame, NULL, out);
 }
 
-/* The peer is not trusted with the terminal of whoever reads this. */
-static void
-escape(struct rsb_bytes text, char *out, size_t size)
-{
-	static const char digits[] = "0123456789abcdef";
-	size_t n = 0;
-
-	for (size_t i = 0; i < text.size && n + 5 <= size; i++) {
-		uint8_t c = text.data[i];
-
-		if (c >= 0x20 && c < 0x7f && c != '\\') {
-			out[n++] = (char)c;
-			continue;
-		}
-		out[n++] = '\\';
-		out[n++] = 'x';
-		out[n++] = digits[c >> 4];
-		out[n++] = digits[c & 15];
-	}
-	out[n] = '\0';
-}
-
 static int
 refused(struct rsb_bytes payload, struct rsb_diag *diag)
 {
@@ -59,7 +38,8 @@ refused(struct rsb_bytes payload, struct rsb_diag *diag)
 	r = rsb_codec_decode(&rsb_desc_rsb_refuse, payload, &refuse);
 	if (r < 0)
 		return rsb_diag_set(diag, -EBADMSG, "the sidecar refused, and garbled why");
-	escape(refuse.text, text, sizeof(text));
+	/* The peer is not trusted with the terminal of whoever reads this. */
+	rsb_str_escape(refuse.text, text, sizeof(text));
 	r = rsb_errmap_from_wire(refuse.error);
 	return rsb_diag_set(diag, r, "the sidecar refused: %s", text);
 }

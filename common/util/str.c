@@ -195,6 +195,27 @@ rsb_str_quote(const char *s)
 }
 
 void
+rsb_str_escape(struct rsb_bytes text, char *out, size_t size)
+{
+	static const char digits[] = "0123456789abcdef";
+	size_t n = 0;
+
+	for (size_t i = 0; i < text.size && n + 5 <= size; i++) {
+		uint8_t c = text.data[i];
+
+		if (c >= 0x20 && c < 0x7f && c != '\\') {
+			out[n++] = (char)c;
+			continue;
+		}
+		out[n++] = '\\';
+		out[n++] = 'x';
+		out[n++] = digits[c >> 4];
+		out[n++] = digits[c & 15];
+	}
+	out[n] = '\0';
+}
+
+void
 rsb_str_hex(const uint8_t *data, size_t n, char *out)
 {
 	static const char digits[] = "0123456789abcdef";

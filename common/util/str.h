@@ -28,6 +28,11 @@ char *rsb_str_path(const char *dir, const char *name);
 
 /* s in single quotes for a POSIX shell, for messages and logs. Caller frees. */
 char *rsb_str_quote(const char *s);
+/*
+ * Bytes of somebody who is not trusted with a terminal: what is no printable ASCII, and '\', as
+ * \xNN. Cut off where out (size > 0) is full, always with a NUL.
+ */
+void rsb_str_escape(struct rsb_bytes text, char *out, size_t size);
 
 /* Lower-case hex; out has 2 * n + 1 bytes. */
 void rsb_str_hex(const uint8_t *data, size_t n, char *out);

@@ -233,7 +233,7 @@ def test_disk_full(world):
             for _ in range(300):
                 f.write(block)
         sentence(world.rsb("up", "--name", "full", "-m", f"{world.tmp}/mnt-full", source, check_status=125),
-                 "No space left")
+                 "'large'", "No space left")
         os.unlink(f"{source}/large")
 
 

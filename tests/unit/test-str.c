@@ -183,6 +183,20 @@ START_TEST(quotes_for_a_shell)
 }
 END_TEST
 
+START_TEST(leaves_nothing_that_a_terminal_obeys)
+{
+	char out[32];
+
+	rsb_str_escape(rsb_bytes_str("a b\x1b[2J\n\xc3\xa9\\"), out, sizeof(out));
+	ck_assert_str_eq(out, "a b\\x1b[2J\\x0a\\xc3\\xa9\\x5c");
+	rsb_str_escape(rsb_bytes_str("0123456789"), out, 8);
+	ck_assert_uint_lt(strlen(out), 8);
+	ck_assert_int_eq(strncmp(out, "0123456789", strlen(out)), 0);
+	rsb_str_escape(rsb_bytes_str(""), out, 1);
+	ck_assert_str_eq(out, "");
+}
+END_TEST
+
 START_TEST(converts_hex_both_ways)
 {
 	const uint8_t data[] = { 0x00, 0x9a, 0xff };
@@ -212,6 +226,7 @@ main(void)
 		knows_a_component,
 		makes_strings,
 		quotes_for_a_shell,
+		leaves_nothing_that_a_terminal_obeys,
 		converts_hex_both_ways,
 	};
 

@@ -12,6 +12,7 @@
 #include <archive.h>
 #include <archive_entry.h>
 
+#include "proto/errmap.h"
 #include "proto/session.h"
 #include "tests/unit/near.h"
 #include "tests/unit/unit.h"
@@ -129,8 +130,15 @@ check_problem(const struct rsb_tar_in_rep *rep, const char *text)
 		ck_assert_msg(rep->problem.size == 0, "%.*s", (int)rep->problem.size,
 			(const char *)rep->problem.data);
 	else
-		ck_assert_ptr_nonnull(
-			memmem(rep->problem.data, rep->problem.size, text, strlen(text)));
+		ck_assert_msg(
+			memmem(rep->problem.data, rep->problem.size, text, strlen(text)) != NULL,
+			"%.*s", (int)rep->problem.size, (const char *)rep->problem.data);
+}
+
+static void
+check_error(const struct rsb_tar_in_rep *rep, int error)
+{
+	ck_assert_int_eq(rep->error ? rsb_errmap_from_wire(rep->error) : 0, error);
 }
 
 START_TEST(makes_files_directories_and_links)
@@ -214,7 +222,8 @@ check_refused(const char *name, const char *link_to)
 	put(&pack, S_IFREG | 0644, "good", "good", NULL);
 	ck_assert_int_eq(extract(near, &pack, &rep), 0);
 	ck_assert_uint_eq(rep.files, 1);
-	ck_assert_uint_gt(rep.problem.size, 0);
+	check_problem(&rep, name);
+	ck_assert_uint_ne(rep.error, 0);
 	check_content(near, "good", "good");
 	ck_assert_int_ne(access("/tmp/rsb-must-not-appear", F_OK), 0);
 	near_free(near);
@@ -242,6 +251,7 @@ START_TEST(leaves_special_files_out)
 	put(&pack, S_IFREG | 0644, "good", "good", NULL);
 	ck_assert_int_eq(extract(near, &pack, &rep), 0);
 	check_problem(&rep, "'fifo': special");
+	check_error(&rep, 0);
 	check_content(near, "good", "good");
 	near_free(near);
 }
@@ -264,10 +274,36 @@ START_TEST(refuses_a_cut_archive)
 		put(&pack, S_IFREG | 0644, name, content, NULL);
 	}
 	pack_close(&pack);
-	ck_assert_int_eq(send_in(near, &pack, rsb_buf_len(&pack.bytes) / 2, &rep), -EBADMSG);
+	ck_assert_int_eq(send_in(near, &pack, rsb_buf_len(&pack.bytes) / 2, &rep), 0);
+	check_error(&rep, -EBADMSG);
 	rsb_buf_init(&pack.bytes, 64);
 	ck_assert_int_eq(rsb_buf_append(&pack.bytes, "this is no archive at all", 25), 0);
-	ck_assert_int_eq(send_in(near, &pack, 25, &rep), -EBADMSG);
+	ck_assert_int_eq(send_in(near, &pack, 25, &rep), 0);
+	check_error(&rep, -EBADMSG);
+	check_problem(&rep, "archive");
+	near_free(near);
+}
+END_TEST
+
+START_TEST(names_the_first_that_cannot_be_made)
+{
+	struct near *near = near_new(false);
+	struct rsb_tar_in_rep rep;
+	struct pack pack;
+	char name[300];
+
+	memset(name, 'n', sizeof(name) - 1);
+	name[sizeof(name) - 1] = 0;
+	pack_init(&pack);
+	put(&pack, S_IFIFO | 0644, "fifo", NULL, NULL);
+	put(&pack, S_IFREG | 0644, "file", "x", NULL);
+	put(&pack, S_IFREG | 0644, "file/below", "x", NULL);
+	put(&pack, S_IFREG | 0644, name, "x", NULL);
+	put(&pack, S_IFREG | 0644, "good", "good", NULL);
+	ck_assert_int_eq(extract(near, &pack, &rep), 0);
+	check_error(&rep, -ENOTDIR);
+	check_problem(&rep, "'file/below': a component");
+	check_content(near, "good", "good");
 	near_free(near);
 }
 END_TEST
@@ -290,7 +326,9 @@ START_TEST(says_that_the_disk_is_full)
 		pack_init(&pack);
 		put(&pack, S_IFREG | 0644, "small/large", content, NULL);
 		put(&pack, S_IFREG | 0644, "after", "after", NULL);
-		ck_assert_int_eq(extract(near, &pack, &rep), -ENOSPC);
+		ck_assert_int_eq(extract(near, &pack, &rep), 0);
+		check_error(&rep, -ENOSPC);
+		check_problem(&rep, "'small/large': No space left on device");
 		ck_assert_int_eq(umount(path), 0);
 	}
 	free(content);
@@ -356,6 +394,7 @@ main(void)
 		never_leaves_the_workspace,
 		leaves_special_files_out,
 		refuses_a_cut_archive,
+		names_the_first_that_cannot_be_made,
 		says_that_the_disk_is_full,
 		ends_when_it_is_cancelled,
 		keeps_holes,
