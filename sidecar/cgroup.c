@@ -20,14 +20,16 @@
 #include "util/log.h"
 #include "util/str.h"
 
-#define NAME_SIZE 32
+#define NAME_SIZE 80
 #define TEXT_MAX ((size_t)1 << 20)
 #define PIDFD_SELF_CHECK_SIZE 4096
+#define STAT_MAX 4096
 
 struct rsb_cgroups {
 	int parent_fd;
 	int dir_fd;
 	char name[NAME_SIZE];
+	uint64_t pid_ns;
 	uint64_t next;
 };
 
@@ -107,6 +109,62 @@ write_file(int dir_fd, const char *name, const char *text)
 	return rsb_fd_write_full(fd, text, strlen(text));
 }
 
+/* Clock ticks since boot: field 22 of proc_pid_stat(5), behind a name that may hold anything. */
+static int
+read_start(pid_t pid, uint64_t *ret_start)
+{
+	rsb_autofree char *text = NULL;
+	char path[NAME_SIZE];
+	const char *end;
+	int r;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	r = rsb_fd_read_file(AT_FDCWD, path, STAT_MAX, &text);
+	if (r < 0)
+		return r;
+	end = strrchr(text, ')');
+	if (!end || sscanf(end,
+			    ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d "
+			    "%*d %*d %*d %" SCNu64,
+			    ret_start) != 1)
+		return -EBADMSG;
+	return 0;
+}
+
+/* Who made it, so that the next one can tell whether that sidecar is dead. */
+static int
+name_it(struct rsb_cgroups *cgroups)
+{
+	struct stat st;
+	uint64_t start;
+	int r;
+
+	if (stat("/proc/self/ns/pid", &st) < 0)
+		return -errno;
+	cgroups->pid_ns = st.st_ino;
+	r = read_start(getpid(), &start);
+	if (r < 0)
+		return r;
+	(void)snprintf(cgroups->name, sizeof(cgroups->name), "rsb.%d.%" PRIu64 ".%" PRIu64,
+		(int)getpid(), start, cgroups->pid_ns);
+	return 0;
+}
+
+/* Only with proof: numbers of another PID name space say nothing here. */
+static bool
+is_stale(const struct rsb_cgroups *cgroups, const char *name)
+{
+	uint64_t start, pid_ns, start_now;
+	int pid, n = 0;
+
+	if (sscanf(name, "rsb.%d.%" SCNu64 ".%" SCNu64 "%n", &pid, &start, &pid_ns, &n) != 3 ||
+		name[n] || pid <= 0 || pid_ns != cgroups->pid_ns)
+		return false;
+	if (kill(pid, 0) < 0 && errno == ESRCH)
+		return true;
+	return read_start(pid, &start_now) == 0 && start_now != start;
+}
+
 static int
 try_once(struct rsb_cgroups *cgroups)
 {
@@ -135,6 +193,57 @@ try_once(struct rsb_cgroups *cgroups)
 	return r;
 }
 
+/* Killed processes take a moment to leave. */
+static void
+remove_patiently(int dir_fd, const char *name)
+{
+	for (int i = 0; i < 100 && unlinkat(dir_fd, name, AT_REMOVEDIR) < 0 && errno == EBUSY; i++)
+		(void)usleep(1000);
+}
+
+/* Kills what lives in it and removes what is below. */
+static void
+empty(int dir_fd)
+{
+	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	rsb_autoclosedir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+
+	(void)write_file(dir_fd, "cgroup.kill", "1"); /* nothing else is possible */
+	if (!dir)
+		return;
+	while ((entry = readdir(dir)))
+		if (entry->d_type == DT_DIR && entry->d_name[0] != '.')
+			remove_patiently(dir_fd, entry->d_name);
+}
+
+/*
+ * What sidecars that were killed have left: nobody can reach its processes any more, as nobody can
+ * when a sidecar ends in order.
+ */
+static void
+sweep(struct rsb_cgroups *cgroups)
+{
+	int fd = openat(cgroups->parent_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	rsb_autoclosedir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+
+	if (!dir)
+		return;
+	while ((entry = readdir(dir))) {
+		rsb_autoclose int dir_fd = -1;
+
+		if (!is_stale(cgroups, entry->d_name))
+			continue;
+		dir_fd = openat(cgroups->parent_fd, entry->d_name,
+			O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+		if (dir_fd < 0)
+			continue;
+		empty(dir_fd);
+		remove_patiently(cgroups->parent_fd, entry->d_name);
+	}
+}
+
 int
 rsb_cgroups_new(struct rsb_cgroups **ret_cgroups)
 {
@@ -144,9 +253,10 @@ rsb_cgroups_new(struct rsb_cgroups **ret_cgroups)
 	if (!cgroups)
 		return -ENOMEM;
 	cgroups->dir_fd = -1;
-	(void)snprintf(cgroups->name, sizeof(cgroups->name), "rsb.%d", (int)getpid());
 	cgroups->parent_fd = open_parent();
 	r = rsb_min(cgroups->parent_fd, 0);
+	if (r == 0)
+		r = name_it(cgroups);
 	if (r == 0 && mkdirat(cgroups->parent_fd, cgroups->name, 0755) < 0 && errno != EEXIST)
 		r = -errno;
 	if (r == 0) {
@@ -158,30 +268,9 @@ rsb_cgroups_new(struct rsb_cgroups **ret_cgroups)
 		rsb_cgroups_free(cgroups);
 		return r;
 	}
+	sweep(cgroups);
 	*ret_cgroups = cgroups;
 	return 0;
-}
-
-/* Killed processes take a moment to leave. */
-static void
-remove_patiently(int dir_fd, const char *name)
-{
-	for (int i = 0; i < 100 && unlinkat(dir_fd, name, AT_REMOVEDIR) < 0 && errno == EBUSY; i++)
-		(void)usleep(1000);
-}
-
-static void
-remove_children(struct rsb_cgroups *cgroups)
-{
-	int fd = dup(cgroups->dir_fd);
-	rsb_autoclosedir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *entry;
-
-	if (!dir)
-		return;
-	while ((entry = readdir(dir)))
-		if (entry->d_type == DT_DIR && entry->d_name[0] != '.')
-			remove_patiently(cgroups->dir_fd, entry->d_name);
 }
 
 void
@@ -190,9 +279,7 @@ rsb_cgroups_free(struct rsb_cgroups *cgroups)
 	if (!cgroups)
 		return;
 	if (cgroups->dir_fd >= 0) {
-		(void)write_file(
-			cgroups->dir_fd, "cgroup.kill", "1"); /* nothing else is possible */
-		remove_children(cgroups);
+		empty(cgroups->dir_fd);
 		(void)close(cgroups->dir_fd);
 	}
 	if (cgroups->parent_fd >= 0) {
