@@ -39,6 +39,7 @@ posix_req(const struct fuse_file_info *fi, const struct flock *lock)
 		.type = (uint64_t)lock->l_type,
 		.start = (uint64_t)lock->l_start,
 		.length = (uint64_t)lock->l_len,
+		.pid = lock->l_pid > 0 ? (uint64_t)lock->l_pid : 0,
 	};
 }
 
@@ -53,7 +54,8 @@ on_getlk(struct rsb_fop *fop, int r, const void *rep)
 		return;
 	}
 	if (got->type == F_RDLCK || got->type == F_WRLCK) {
-		/* Whose it is has no meaning here: processes there have other numbers. */
+		/* Of a lock that came through here; processes there have other numbers: 0. */
+		lock.l_pid = (pid_t)rsb_min(got->pid, (uint64_t)INT32_MAX);
 		lock.l_type = (short)got->type;
 		lock.l_start = (off_t)(got->start & INT64_MAX);
 		lock.l_len = (off_t)(got->length & INT64_MAX);

@@ -7,24 +7,18 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "sidecar/holder.h"
 #include "sidecar/sess.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
+#include "util/fd.h"
 #include "util/list.h"
 #include "util/thread.h"
 
 #define RETRY_MIN_NS RSB_NSEC_PER_MSEC
 #define RETRY_MAX_NS (50 * RSB_NSEC_PER_MSEC)
-
-/* Of one owner on one inode. */
-struct holder {
-	struct rsb_list link;
-	uint64_t dev;
-	uint64_t ino;
-	uint64_t owner;
-	uint64_t fh; /* through which it came; they end together */
-	int fd;
-};
+#define CHECK_NS RSB_NSEC_PER_SEC /* between looks for circles over processes here */
+#define TEXT_MAX ((size_t)1 << 20)
 
 struct waiter {
 	struct rsb_list link;
@@ -43,31 +37,11 @@ struct rsb_locks {
 	struct rsb_list waiters; /* {lock} the first came first */
 	size_t n_waiter;         /* {lock} */
 	uint64_t retry_ns;       /* {lock} */
+	uint64_t check_ns;       /* {lock} when circles are looked for next */
 	bool kicked;             /* {lock} something of ours was unlocked */
 	bool stopping;           /* {lock} */
 	pthread_t thread;        /* const */
 };
-
-int
-rsb_lock_of(const struct rsb_lock_req *req, struct rsb_lock *ret_lock)
-{
-	if (req->kind != RSB_LOCK_POSIX && req->kind != RSB_LOCK_FLOCK)
-		return -EINVAL;
-	if (req->type != F_RDLCK && req->type != F_WRLCK && req->type != F_UNLCK)
-		return -EINVAL;
-	if (req->start > INT64_MAX ||
-		(req->length && req->length - 1 > (uint64_t)INT64_MAX - req->start))
-		return -EINVAL;
-	/* The whole range has a length that off_t has not; to the end is the same. */
-	*ret_lock = (struct rsb_lock){
-		.owner = req->owner,
-		.kind = (enum rsb_lock_kind)req->kind,
-		.type = (short)req->type,
-		.start = (int64_t)req->start,
-		.length = req->length > INT64_MAX ? 0 : (int64_t)req->length,
-	};
-	return 0;
-}
 
 static struct flock
 flock_of(const struct rsb_lock *lock)
@@ -80,34 +54,11 @@ flock_of(const struct rsb_lock *lock)
 	};
 }
 
-static struct holder *
-find_locked(const struct rsb_locks *locks, const struct rsb_fh *file, uint64_t owner)
-{
-	struct rsb_list *pos;
-
-	rsb_list_for_each (pos, &locks->holders) {
-		struct holder *h = rsb_list_entry(pos, struct holder, link);
-
-		if (h->ino == file->ino && h->dev == file->dev && h->owner == owner)
-			return h;
-	}
-	return NULL;
-}
-
-/* For both kinds of lock if the file allows it, else for what the open file can do. */
-static int
-open_holder(const struct rsb_root *root, const struct rsb_fh *file)
-{
-	int fd = rsb_root_reopen(root, file->fd, O_RDWR);
-
-	return fd >= 0 ? fd : rsb_root_reopen(root, file->fd, file->access);
-}
-
 static int
 holder_locked(struct rsb_locks *locks, const struct rsb_root *root, const struct rsb_fh *file,
-	uint64_t owner, struct holder **ret)
+	uint64_t owner, struct rsb_holder **ret)
 {
-	struct holder *h = find_locked(locks, file, owner);
+	struct rsb_holder *h = rsb_holder_find(&locks->holders, file, owner);
 
 	if (h) {
 		*ret = h;
@@ -115,22 +66,9 @@ holder_locked(struct rsb_locks *locks, const struct rsb_root *root, const struct
 	}
 	if (locks->n_holder >= RSB_FHS_MAX)
 		return -ENOLCK;
-	h = rsb_new(struct holder);
-	if (!h)
-		return -ENOMEM;
-	*h = (struct holder){
-		.dev = file->dev,
-		.ino = file->ino,
-		.owner = owner,
-		.fh = file->fh,
-		.fd = open_holder(root, file),
-	};
-	if (h->fd < 0) {
-		int r = h->fd;
-
-		free(h);
+	int r = rsb_holder_new(root, file, owner, &h);
+	if (r < 0)
 		return r;
-	}
 	rsb_list_append(&locks->holders, &h->link);
 	locks->n_holder++;
 	*ret = h;
@@ -146,10 +84,10 @@ kick_locked(struct rsb_locks *locks)
 
 /*
  * Unlocks at once, so that the owner may lock anew before the descriptor is closed; that is left to
- * free_holders().
+ * rsb_holders_free().
  */
 static void
-retire_locked(struct rsb_locks *locks, struct holder *h, struct rsb_list *dead)
+retire_locked(struct rsb_locks *locks, struct rsb_holder *h, struct rsb_list *dead)
 {
 	struct flock fl = { .l_type = F_UNLCK, .l_whence = SEEK_SET };
 
@@ -158,19 +96,6 @@ retire_locked(struct rsb_locks *locks, struct holder *h, struct rsb_list *dead)
 	locks->n_holder--;
 	rsb_list_append(dead, &h->link);
 	kick_locked(locks);
-}
-
-static void
-free_holders(struct rsb_list *dead)
-{
-	struct rsb_list *pos, *tmp;
-
-	rsb_list_for_each_safe (pos, tmp, dead) {
-		struct holder *h = rsb_list_entry(pos, struct holder, link);
-
-		(void)close(h->fd);
-		free(h);
-	}
 }
 
 static int
@@ -191,22 +116,76 @@ set_locked(struct rsb_locks *locks, const struct rsb_root *root, const struct rs
 	const struct rsb_lock *lock)
 {
 	struct flock fl = flock_of(lock);
-	struct holder *h;
+	struct rsb_holder *h;
 	int r;
 
 	if (lock->kind == RSB_LOCK_FLOCK)
 		return set_flock_locked(locks, file, lock->type);
-	if (lock->type == F_UNLCK && !find_locked(locks, file, lock->owner))
+	if (lock->type == F_UNLCK && !rsb_holder_find(&locks->holders, file, lock->owner))
 		return 0;
 	r = holder_locked(locks, root, file, lock->owner, &h);
 	if (r < 0)
 		return r;
+	h->pid = lock->pid;
 	if (fcntl(h->fd, F_OFD_SETLK, &fl) < 0)
 		return errno == EACCES ? -EAGAIN : -errno;
 	if (lock->type != F_WRLCK)
 		kick_locked(locks);
 	return 0;
 }
+
+/* ---- circles ---- */
+
+static struct rsb_lockgraph_lock
+wanted(const struct rsb_fh *file, const struct rsb_lock *lock)
+{
+	return (struct rsb_lockgraph_lock){
+		.dev = file->dev,
+		.ino = file->ino,
+		.start = (uint64_t)lock->start,
+		.last = lock->length ? (uint64_t)(lock->start + (lock->length - 1)) : UINT64_MAX,
+		.write = lock->type == F_WRLCK,
+	};
+}
+
+/* Of the holders only those that wait themselves, and the owner, are of interest. */
+static void
+tell_locked(const struct rsb_locks *locks, uint64_t owner, struct rsb_lockgraph *graph)
+{
+	rsb_autofree char *text = NULL;
+	struct rsb_list *pos;
+
+	if (rsb_fd_read_file(AT_FDCWD, "/proc/locks", TEXT_MAX, &text) == 0)
+		rsb_lockgraph_add_processes(graph, text);
+	rsb_list_for_each (pos, &locks->waiters) {
+		const struct waiter *w = rsb_list_entry(pos, struct waiter, link);
+		const struct rsb_lockgraph_lock want = wanted(w->use.file, &w->lock);
+
+		if (w->lock.kind == RSB_LOCK_POSIX)
+			rsb_lockgraph_add_wait(graph, w->lock.owner, &want);
+	}
+	rsb_list_for_each (pos, &locks->holders) {
+		const struct rsb_holder *h = rsb_list_entry(pos, struct rsb_holder, link);
+
+		if (h->owner == owner || rsb_lockgraph_waits(graph, h->owner))
+			rsb_holder_tell(h, graph);
+	}
+}
+
+static bool
+closes_circle_locked(
+	const struct rsb_locks *locks, const struct rsb_fh *file, const struct rsb_lock *lock)
+{
+	RSB_CLEANUP(rsb_lockgraph_done) struct rsb_lockgraph graph = { .n_hold = 0 };
+	const struct rsb_lockgraph_lock want = wanted(file, lock);
+
+	if (lock->kind != RSB_LOCK_POSIX || rsb_lockgraph_init(&graph) < 0)
+		return false;
+	tell_locked(locks, lock->owner, &graph);
+	return rsb_lockgraph_closes(&graph, lock->owner, &want);
+}
+
+/* ---- waiting ---- */
 
 static void
 answer(struct rsb_list *list)
@@ -232,6 +211,30 @@ end_wait_locked(struct rsb_locks *locks, struct waiter *w, int result, struct rs
 	rsb_list_append(ended, &w->link);
 }
 
+/* A process of the sandbox closes a circle without a word to us. One wait ends at a time. */
+static void
+break_circle_locked(struct rsb_locks *locks, struct rsb_list *ended)
+{
+	RSB_CLEANUP(rsb_lockgraph_done) struct rsb_lockgraph graph = { .n_hold = 0 };
+	struct rsb_list *pos;
+
+	if (rsb_lockgraph_init(&graph) < 0)
+		return;
+	tell_locked(locks, 0, &graph);
+	if (!rsb_lockgraph_process_waits(&graph))
+		return;
+	rsb_list_for_each (pos, &locks->waiters) {
+		struct waiter *w = rsb_list_entry(pos, struct waiter, link);
+		const struct rsb_lockgraph_lock want = wanted(w->use.file, &w->lock);
+
+		if (w->lock.kind != RSB_LOCK_POSIX ||
+			!rsb_lockgraph_closes(&graph, w->lock.owner, &want))
+			continue;
+		end_wait_locked(locks, w, -EDEADLK, ended);
+		return;
+	}
+}
+
 static void
 retry_locked(struct rsb_locks *locks, struct rsb_list *ended)
 {
@@ -244,6 +247,10 @@ retry_locked(struct rsb_locks *locks, struct rsb_list *ended)
 		if (r != -EAGAIN)
 			end_wait_locked(locks, w, r, ended);
 	}
+	if (rsb_list_empty(&locks->waiters) || rsb_now_ns() < locks->check_ns)
+		return;
+	locks->check_ns = rsb_now_ns() + CHECK_NS;
+	break_circle_locked(locks, ended);
 }
 
 /* Until there is a reason to try again. */
@@ -325,7 +332,7 @@ rsb_locks_free(struct rsb_locks *locks)
 		end_wait_locked(locks, rsb_list_entry(locks->waiters.next, struct waiter, link),
 			-EINTR, &ended);
 	answer(&ended);
-	free_holders(&locks->holders);
+	rsb_holders_free(&locks->holders);
 	rsb_cond_done(&locks->changed);
 	rsb_mutex_done(&locks->lock);
 	free(locks);
@@ -374,6 +381,8 @@ rsb_locks_wait(struct rsb_locks *locks, const struct rsb_root *root, struct rsb_
 	int r = set_locked(locks, root, use->file, lock);
 	if (r == -EAGAIN && locks->n_waiter >= RSB_LOCKS_WAITING_MAX)
 		r = -ENOLCK;
+	else if (r == -EAGAIN && closes_circle_locked(locks, use->file, lock))
+		r = -EDEADLK;
 	else if (r == -EAGAIN)
 		r = rsb_request_waits(rq, cancel);
 	else if (r == 0)
@@ -393,14 +402,21 @@ int
 rsb_locks_test(struct rsb_locks *locks, const struct rsb_fh *file, const struct rsb_lock *lock,
 	struct rsb_getlk_rep *ret_rep)
 {
+	const struct rsb_lockgraph_lock want = wanted(file, lock);
 	struct flock fl = flock_of(lock);
 
 	if (lock->kind != RSB_LOCK_POSIX || lock->type == F_UNLCK)
 		return -EINVAL;
 	rsb_mutex_lock(&locks->lock);
 	/* The owner's own locks are in nobody's way; the open file itself has none of these. */
-	const struct holder *h = find_locked(locks, file, lock->owner);
+	const struct rsb_holder *h = rsb_holder_find(&locks->holders, file, lock->owner);
 	int r = fcntl(h ? h->fd : file->fd, F_OFD_GETLK, &fl) < 0 ? -errno : 0;
+	if (r == 0 && fl.l_type != F_UNLCK && fl.l_pid == -1)
+		h = rsb_holder_of(&locks->holders, file, lock->owner, &want);
+	else
+		h = NULL;
+	/* A process here has a number that means nothing there. */
+	uint64_t pid = h ? h->pid : 0;
 	rsb_mutex_unlock(&locks->lock);
 	if (r < 0)
 		return r;
@@ -408,6 +424,7 @@ rsb_locks_test(struct rsb_locks *locks, const struct rsb_fh *file, const struct 
 	if (fl.l_type != F_UNLCK) {
 		ret_rep->start = (uint64_t)fl.l_start;
 		ret_rep->length = (uint64_t)fl.l_len;
+		ret_rep->pid = pid;
 	}
 	return 0;
 }
@@ -419,11 +436,11 @@ rsb_locks_drop(struct rsb_locks *locks, const struct rsb_fh *file, uint64_t owne
 
 	rsb_list_init(&dead);
 	rsb_mutex_lock(&locks->lock);
-	struct holder *h = find_locked(locks, file, owner);
+	struct rsb_holder *h = rsb_holder_find(&locks->holders, file, owner);
 	if (h)
 		retire_locked(locks, h, &dead);
 	rsb_mutex_unlock(&locks->lock);
-	free_holders(&dead);
+	rsb_holders_free(&dead);
 }
 
 void
@@ -441,7 +458,7 @@ rsb_locks_release(struct rsb_locks *locks, const struct rsb_fh *file)
 			end_wait_locked(locks, w, -EBADF, &ended);
 	}
 	rsb_list_for_each_safe (pos, tmp, &locks->holders) {
-		struct holder *h = rsb_list_entry(pos, struct holder, link);
+		struct rsb_holder *h = rsb_list_entry(pos, struct rsb_holder, link);
 
 		if (h->fh == file->fh)
 			retire_locked(locks, h, &dead);
@@ -450,7 +467,7 @@ rsb_locks_release(struct rsb_locks *locks, const struct rsb_fh *file)
 	(void)flock(file->fd, LOCK_UN);
 	kick_locked(locks);
 	rsb_mutex_unlock(&locks->lock);
-	free_holders(&dead);
+	rsb_holders_free(&dead);
 	answer(&ended);
 }
 

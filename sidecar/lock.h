@@ -7,8 +7,9 @@
  * of the sandbox's processes and of other sessions.
  *
  *  - POSIX locks of one owner on one inode are OFD locks of a descriptor that belongs to that pair
- *    alone: closing or unlocking by one owner touches nobody else's. EDEADLK is never found, as
- *    between processes of two machines.
+ *    alone: closing or unlocking by one owner touches nobody else's. A wait that closes a circle of
+ *    the host's owners is refused with EDEADLK, as the kernel does; in one that goes over processes
+ *    of the sandbox, which the kernel cannot see, ours is the wait that ends, a second later at the latest.
  *  - flock(2) locks are those of the open file itself, and end with it.
  *
  * A request that waits occupies no worker. One thread tries all that wait again, in the order in
@@ -30,6 +31,7 @@ struct rsb_lock {
 	short type; /* F_RDLCK, F_WRLCK, F_UNLCK */
 	int64_t start;
 	int64_t length; /* 0: to the end of the file */
+	uint64_t pid;   /* as the host calls the owner */
 };
 
 rsb_nodiscard int rsb_locks_new(struct rsb_locks **ret_locks);
@@ -37,15 +39,12 @@ rsb_nodiscard int rsb_locks_new(struct rsb_locks **ret_locks);
 void rsb_locks_free(struct rsb_locks *locks);
 RSB_DEFINE_CLEANUP(struct rsb_locks *, rsb_locks_free)
 
-/* -EINVAL: no lock at all. */
-rsb_nodiscard int rsb_lock_of(const struct rsb_lock_req *req, struct rsb_lock *ret_lock);
-
 /* Locks or unlocks. -EAGAIN: somebody else has it; -ENOLCK: too many. */
 rsb_nodiscard int rsb_locks_set(struct rsb_locks *locks, const struct rsb_root *root,
 	const struct rsb_fh *file, const struct rsb_lock *lock);
 /*
  * 0: rq waits, and will be answered; use->file is taken. 1: got it at once. Negative: errors as of
- * set, but not -EAGAIN; -EINTR: rq was cancelled already.
+ * set, but not -EAGAIN; -EINTR: rq was cancelled already; -EDEADLK.
  */
 rsb_nodiscard int rsb_locks_wait(struct rsb_locks *locks, const struct rsb_root *root,
 	struct rsb_fh_use *use, const struct rsb_lock *lock, struct rsb_request *rq);

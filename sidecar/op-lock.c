@@ -2,12 +2,36 @@
 /* Locks: lock, getlk, unlock_all. */
 
 #include <errno.h>
+#include <fcntl.h>
 
 #include "sidecar/fh.h"
 #include "sidecar/lock.h"
 #include "sidecar/node.h"
 #include "sidecar/serve.h"
 #include "util/cleanup.h"
+
+/* -EINVAL: no lock at all. */
+static int
+lock_of(const struct rsb_lock_req *req, struct rsb_lock *ret_lock)
+{
+	if (req->kind != RSB_LOCK_POSIX && req->kind != RSB_LOCK_FLOCK)
+		return -EINVAL;
+	if (req->type != F_RDLCK && req->type != F_WRLCK && req->type != F_UNLCK)
+		return -EINVAL;
+	if (req->start > INT64_MAX ||
+		(req->length && req->length - 1 > (uint64_t)INT64_MAX - req->start))
+		return -EINVAL;
+	/* The whole range has a length that off_t has not; to the end is the same. */
+	*ret_lock = (struct rsb_lock){
+		.owner = req->owner,
+		.kind = (enum rsb_lock_kind)req->kind,
+		.type = (short)req->type,
+		.pid = req->pid,
+		.start = (int64_t)req->start,
+		.length = req->length > INT64_MAX ? 0 : (int64_t)req->length,
+	};
+	return 0;
+}
 
 /* 0: the answer comes later. 1: done. */
 static int
@@ -17,7 +41,7 @@ take_lock(struct rsb_request *rq, const struct rsb_lock_req *req)
 	RSB_CLEANUP(rsb_fh_use_done) struct rsb_fh_use use = { .fhs = sess->fhs };
 	const struct rsb_root *root = rsb_nodes_root(sess->nodes);
 	struct rsb_lock lock;
-	int r = rsb_lock_of(req, &lock);
+	int r = lock_of(req, &lock);
 
 	if (r < 0)
 		return r;
@@ -45,7 +69,7 @@ test_lock(struct rsb_sess *sess, const struct rsb_lock_req *req, struct rsb_getl
 {
 	RSB_CLEANUP(rsb_fh_use_done) struct rsb_fh_use use = { .fhs = sess->fhs };
 	struct rsb_lock lock;
-	int r = rsb_lock_of(req, &lock);
+	int r = lock_of(req, &lock);
 
 	if (r < 0)
 		return r;

@@ -5,9 +5,12 @@ import errno
 import fcntl
 import mmap
 import os
+import signal
 import socket
 import stat
+import struct
 import threading
+import time
 
 libc = ctypes.CDLL(None, use_errno=True)
 RENAME_NOREPLACE = 1
@@ -314,6 +317,61 @@ class Ops:
             fcntl.flock(g, fcntl.LOCK_SH | fcntl.LOCK_NB)
         os.close(r)
         os.close(w)
+
+    def test_lock_circles(self):
+        """EDEADLK, the holder's number and the end of a dead holder's locks: as on a file system of the kernel."""
+
+        def lock_of(name, there=False):
+            return os.open(self.w(name) if there else self.m(name), os.O_RDWR)
+
+        def get_lock(fd):
+            flock = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+            return struct.unpack("hhqqi4x", fcntl.fcntl(fd, fcntl.F_GETLK, flock))
+
+        def rival(first, there):
+            """Has first, waits until it is told, then waits for the other one; its exit status says how that ended."""
+            said, say = os.pipe()
+            told, tell = os.pipe()
+            pid = os.fork()
+            if pid == 0:
+                code = 1
+                try:
+                    fds = [lock_of(name, there) for name in "ab"]
+                    fcntl.lockf(fds[first], fcntl.LOCK_EX)
+                    os.write(say, b"h")
+                    os.read(told, 1)
+                    fcntl.lockf(fds[1 - first], fcntl.LOCK_EX)
+                    code = 0
+                except OSError as e:
+                    code = e.errno
+                finally:
+                    os._exit(code)
+            assert os.read(said, 1) == b"h"
+            os.close(said), os.close(say), os.close(told)
+            return pid, tell
+
+        put(self.m("a"), b"a")
+        put(self.m("b"), b"b")
+        self.command()
+        for there in (False, True):
+            one, tell_one = rival(0, False)
+            two, tell_two = rival(1, there)
+            a, b = lock_of("a"), lock_of("b")
+            assert get_lock(a)[0::4] == (fcntl.F_WRLCK, one), (get_lock(a), one)
+            assert get_lock(b)[0] == fcntl.F_WRLCK and (there or get_lock(b)[4] == two)
+            os.write(tell_one, b"g")
+            time.sleep(0.2)
+            os.write(tell_two, b"g")
+            # One of the two gets on because the other does not.
+            codes = sorted(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in (one, two))
+            assert codes == [0, errno.EDEADLK], codes
+            one, tell = rival(0, there)
+            os.kill(one, signal.SIGKILL)
+            os.waitpid(one, 0)
+            fcntl.lockf(a, fcntl.LOCK_EX)
+            fcntl.lockf(a, fcntl.LOCK_UN)
+            for fd in (a, b, tell_one, tell_two, tell):
+                os.close(fd)
 
     def test_big_directory(self):
         os.mkdir(self.w("many"))
