@@ -83,6 +83,7 @@ class World:
             self.env["RSB_SIDECAR"] = os.path.realpath(f"{self.bin}/rsb-sidecar")
         self.sanitized = sanitizer.is_in(f"{self.bin}/rsb")
         self.said = []
+        self.log_seen = 0
         self.n = 0
 
     def _programs(self):
@@ -189,10 +190,12 @@ class World:
         return left
 
     def reports(self):
-        """What sanitizers said, and of a sandbox that crashed."""
+        """What sanitizers said, and of a sandbox that crashed; once."""
         with contextlib.suppress(FileNotFoundError):
             with open(os.path.join(self.env["XDG_RUNTIME_DIR"], "rsb/local.log"), encoding="utf-8", errors="replace") as f:
-                self.said += [line for line in f if "rsb-envd: process 1" in line]
+                log = f.read()
+            self.said += sanitizer.in_log(log[self.log_seen:] if len(log) >= self.log_seen else log)
+            self.log_seen = len(log)
         said, self.said = self.said + sanitizer.reports(), []
         return said
 

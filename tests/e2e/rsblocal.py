@@ -91,7 +91,7 @@ class Server:
             status = self.child.wait(DEADLINE)
         finally:
             self.log.close()
-        crashes = [line for line in self.text().splitlines() if "rsb-envd: process 1" in line]
+        crashes = sanitizer.in_log(self.text())
         assert not crashes and not self.said, (crashes, self.said)
         return status
 

@@ -7,10 +7,13 @@ for at the end of each test. Processes without our environment have their place 
 import contextlib
 import glob
 import os
+import re
 
 ELSEWHERE = "/tmp/rsb-sanitizer"
-# In a sandbox of rsb-local, of its process 1 and its sidecar.
-IN_SANDBOX = f"cat {ELSEWHERE}.* 2>/dev/null || :"
+# In a sandbox of rsb-local, of its process 1 and its sidecar; only root can read them.
+IN_SANDBOX = f"ls {ELSEWHERE}.* 2>/dev/null && cat {ELSEWHERE}.* 2>&1 || :"
+# In the log of rsb-local, of the monitor of a sandbox.
+IN_LOG = re.compile(r"rsb-envd: process 1|Sanitizer:|runtime error:|^    #\d")
 OPTIONS = ("ASAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS")
 
 
@@ -19,6 +22,10 @@ def is_in(program):
     with open(program, "rb") as f:
         data = f.read()
     return b"__asan_init" in data or b"__tsan_init" in data
+
+
+def in_log(text):
+    return [line for line in text.splitlines() if IN_LOG.search(line)]
 
 
 def reports():

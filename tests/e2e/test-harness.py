@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""The harness itself: a file of tests that is stopped leaves no mount, no process and no directory."""
+"""
+The harness itself: a file of tests that is stopped leaves no mount, no process and no directory, and what a sanitizer
+says about any process makes its test fail.
+"""
 
 import os
 import signal
@@ -27,19 +30,68 @@ def test_hangs(world):
 harness.main(globals())
 """
 
+CRASHES = """
+import os
+import signal
+import time
+import harness
+
+def pids(words):
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as f:
+                if words in f.read():
+                    yield int(pid)
+        except OSError:
+            pass
+
+def ancestors(pid):
+    while pid > 1:
+        yield pid
+        with open(f"/proc/{pid}/stat", encoding="ascii") as f:
+            pid = int(f.read().rsplit(")", 1)[1].split()[1])
+
+def crash(world, words):
+    with world.sandbox() as box:
+        box.sh("true")
+        server = world.local_server()["pid"]
+        os.kill(next(p for p in pids(words) if server in ancestors(p)), signal.SIGSEGV)
+        time.sleep(2)
+
+def test_sidecar(world):
+    crash(world, b"/rsb-sidecar-")
+
+def test_process_1(world):
+    crash(world, b"--init")
+
+def test_monitor(world):
+    crash(world, b"--boot")
+
+def test_daemon(world):
+    with world.sandbox() as box:
+        os.kill(box.status()["pid"], signal.SIGSEGV)
+        time.sleep(2)
+
+harness.main(globals())
+"""
+
 
 def is_there(tmp):
     return [tmp for _ in range(os.path.exists(tmp))] + harness.mounts_below(tmp) + harness.processes_of(tmp)
 
 
-def stopped_by(world, number):
-    name = os.path.join(world.fresh(), "test-hang.py")
+def start(world, text, err):
+    name = os.path.join(world.fresh(), "test.py")
     with open(name, "w", encoding="ascii") as f:
-        f.write(FILE)
+        f.write(text)
     env = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.abspath(harness.__file__))}
+    return subprocess.Popen([sys.executable, "-B", name], env=env, stdout=subprocess.PIPE, stderr=err,
+                            start_new_session=True)
+
+
+def stopped_by(world, number):
     with tempfile.TemporaryFile() as err:
-        p = subprocess.Popen([sys.executable, "-B", name], env=env, stdout=subprocess.PIPE, stderr=err,
-                             start_new_session=True)
+        p = start(world, FILE, err)
         tmp = p.stdout.readline().decode().split()[1]
         check(harness.mounts_below(tmp) and harness.processes_of(tmp), "it does not hang as it should")
         # As meson does at a timeout.
@@ -62,6 +114,16 @@ def test_stopped_by_hand(world):
 
 def test_killed(world):
     stopped_by(world, signal.SIGKILL)
+
+
+def test_reports_of_every_process_are_seen(world):
+    if not world.sanitized:
+        return
+    out = start(world, CRASHES, subprocess.DEVNULL).communicate(timeout=240)[0].decode()
+    check("0 passed, 4 failed" in out, out)
+    for words in ("FAIL test_sidecar: /tmp/rsb-sanitizer.", "FAIL test_process_1: rsb-envd: process 1",
+                  "FAIL test_monitor: AddressSanitizer:", "FAIL test_daemon: report."):
+        check(words in out, f"{words}\n{out}")
 
 
 harness.main(globals())
