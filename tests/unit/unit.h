@@ -42,7 +42,7 @@ unit_run(const char *name, const TTest *const *tests, size_t n_test)
 	return n_failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/* Also directories that a hostile peer or a test made unreadable: an ordinary user cannot enter those. */
+/* Also directories that a test made unreadable, which an ordinary user cannot enter. */
 static inline void
 unit_remove_tree(const char *path)
 {
