@@ -13,7 +13,8 @@
 #include "util/fd.h"
 #include "util/map.h"
 
-#define HELLO_TIMEOUT_NS (10 * RSB_NSEC_PER_SEC)
+/* A daemon that was only started answers when it has reached its sandbox. */
+#define HELLO_TIMEOUT_NS (30 * RSB_NSEC_PER_SEC)
 /* Stream bytes that the daemon has not acknowledged; well below RSB_CTL_QUEUE_MAX. */
 #define IN_FLIGHT_MAX ((size_t)4 << 20)
 /* Decoded replies are at most this large; the largest is checked against it. */

@@ -26,7 +26,7 @@ struct rsb_client_ops {
 typedef void (*rsb_client_fn)(void *arg, int r, const void *rep);
 
 /*
- * Connects to the socket at path and says hello, which waits up to 10 s. ops and arg live as long
+ * Connects to the socket at path and says hello, which waits up to 30 s. ops and arg live as long
  * as the client. -ENOENT and -ECONNREFUSED: nobody serves there; -EPROTO: another version.
  */
 rsb_nodiscard int rsb_client_open(struct rsb_loop *loop, const char *path,

@@ -78,22 +78,18 @@ prepare(const struct rsb_where *where, const struct rsb_verb_common *common,
 		     : 0;
 }
 
+/* A daemon that only serves commands gives way, unless some run. */
 static int
-start(const struct rsb_where *where, const struct rsb_verb_common *common,
-	const struct place *place, char **env, struct rsb_diag *diag)
+take_over(const struct rsb_where *where, struct rsb_diag *diag)
 {
 	struct rsb_daemon_look look;
 	int r;
 
+	if (rsb_mountpoint_is_ours(where->state.mountpoint, where->state.name))
+		return rsb_diag_set(diag, -EBUSY, "the sandbox %s is mounted already, at %s",
+			where->state.name, where->state.mountpoint);
 	r = rsb_daemon_look(where, &look, diag);
-	if (r >= 0)
-		r = prepare(where, common, place, env, diag);
-	/* One that only serves commands gives way, unless some run. */
-	if (r >= 0 && look.running)
-		r = rsb_daemon_stop(where, false, diag);
-	if (r >= 0)
-		r = rsb_daemon_start(where->state.name, place->path, common->overrides, diag);
-	return r;
+	return r >= 0 && look.running ? rsb_daemon_stop(where, false, diag) : r;
 }
 
 static int
@@ -121,14 +117,14 @@ do_mount(const struct rsb_verb_common *common, const char *name, const char *dir
 	int r;
 
 	r = rsb_where_find(name, env, &where, diag);
-	if (r < 0)
-		return r;
-	if (rsb_mountpoint_is_ours(where.state.mountpoint, where.state.name))
-		return rsb_diag_set(diag, -EBUSY, "the sandbox %s is mounted already, at %s",
-			where.state.name, where.state.mountpoint);
-	r = find_place(&where, dir, &place, diag);
 	if (r >= 0)
-		r = start(&where, common, &place, env, diag);
+		r = take_over(&where, diag);
+	if (r >= 0)
+		r = find_place(&where, dir, &place, diag);
+	if (r >= 0)
+		r = prepare(&where, common, &place, env, diag);
+	if (r >= 0)
+		r = rsb_daemon_start(where.state.name, place.path, common->overrides, diag);
 	if (r >= 0)
 		return say(common, &where.state, place.path);
 	if (place.made)
@@ -172,7 +168,7 @@ do_umount(const struct rsb_verb_common *common, const char *name, bool force, ch
 
 	r = rsb_where_find(name, env, &where, diag);
 	if (r >= 0)
-		r = rsb_daemon_check(&where, diag);
+		r = rsb_daemon_check(&where, true, diag);
 	if (r >= 0)
 		r = rsb_daemon_stop(&where, force, diag);
 	if (r < 0)

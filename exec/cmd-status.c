@@ -71,7 +71,7 @@ run_status(const struct rsb_verb *verb, int argc, char **argv, char **env)
 		return rsb_verb_usage(verb, "one sandbox at a time");
 	r = rsb_where_find(argv[optind], env, &where, &diag);
 	if (r >= 0)
-		r = rsb_daemon_check(&where, &diag);
+		r = rsb_daemon_check(&where, false, &diag);
 	if (r >= 0)
 		r = rsb_daemon_status(&where, &out, &diag);
 	if (r >= 0)

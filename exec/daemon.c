@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "exec/client.h"
@@ -19,6 +20,9 @@
 
 #define ARGS_MAX 160
 #define STOP_TIMEOUT_NS (60 * RSB_NSEC_PER_SEC)
+/* A daemon holds its lock before it listens, and for a moment after it has ended. */
+#define PAUSE_NS (50 * 1000 * 1000L)
+#define PAUSES_MAX 40u
 #define STATUS_MAX ((size_t)1 << 20)
 #define STATUS_TIMEOUT_NS (10 * RSB_NSEC_PER_SEC)
 
@@ -87,10 +91,12 @@ rsb_daemon_start(const char *name, const char *mountpoint, const char *const *ov
 	int r;
 
 	argv[n++] = path ? path : "rsb-mount";
-	for (; overrides && *overrides && n + 5 < ARGS_MAX; overrides++) {
+	for (; overrides && *overrides && n + 6 < ARGS_MAX; overrides++) {
 		argv[n++] = "-o";
 		argv[n++] = *overrides;
 	}
+	if (!mountpoint)
+		argv[n++] = "--no-mount";
 	argv[n++] = "--";
 	argv[n++] = name;
 	argv[n++] = mountpoint;
@@ -108,6 +114,27 @@ rsb_daemon_start(const char *name, const char *mountpoint, const char *const *ov
 	if (r == 0)
 		return 0;
 	return r < 0 ? r : its_sentence(read_end, diag);
+}
+
+static bool
+is_running(const struct rsb_where *where)
+{
+	RSB_CLEANUP(rsb_state_closep) struct rsb_state_dir *dir = NULL;
+
+	return rsb_state_open(where->root, where->state.name, false, &dir, NULL) >= 0 &&
+	       rsb_state_has_daemon(dir);
+}
+
+int
+rsb_daemon_ensure(
+	const struct rsb_where *where, const char *const *overrides, struct rsb_diag *diag)
+{
+	int r;
+
+	if (is_running(where))
+		return 0;
+	r = rsb_daemon_start(where->state.name, NULL, overrides, diag);
+	return r < 0 && is_running(where) ? 0 : r;
 }
 
 static void
@@ -204,53 +231,67 @@ rsb_daemon_status(const struct rsb_where *where, struct rsb_buf *out, struct rsb
 	return r < 0 ? r : copied.r;
 }
 
-static bool
-is_running(const struct rsb_where *where)
+bool
+rsb_daemon_pause(int r, unsigned int *n)
 {
-	RSB_CLEANUP(rsb_state_closep) struct rsb_state_dir *dir = NULL;
+	const struct timespec pause = { .tv_nsec = PAUSE_NS };
 
-	return rsb_state_open(where->root, where->state.name, false, &dir, NULL) >= 0 &&
-	       rsb_state_has_daemon(dir);
+	if ((r != -ENOENT && r != -ECONNREFUSED && r != -ENOTCONN) || (*n)++ >= PAUSES_MAX)
+		return false;
+	(void)nanosleep(&pause, NULL); /* an early end is fine */
+	return true;
+}
+
+static int
+read_status(const struct rsb_where *where, struct rsb_daemon_look *look, struct rsb_diag *diag)
+{
+	RSB_CLEANUP(rsb_buf_done) struct rsb_buf out = { .max = STATUS_MAX };
+	RSB_CLEANUP(rsb_json_freep) struct rsb_json *json = NULL;
+	const char *state = "";
+	int r;
+
+	r = rsb_daemon_status(where, &out, diag);
+	if (r >= 0)
+		r = rsb_json_parse(rsb_buf_view(&out), &json, diag);
+	if (r >= 0)
+		r = rsb_json_bool(json, "mounted", &look->mounted);
+	if (r >= 0)
+		r = rsb_json_str(json, "state", &state);
+	if (r < 0)
+		return r;
+	look->lost = strcmp(state, "lost") == 0;
+	/* Somebody may have taken the mount away while files are open in it. */
+	look->mounted =
+		look->mounted && rsb_mountpoint_is_ours(where->state.mountpoint, where->state.name);
+	return 0;
 }
 
 int
 rsb_daemon_look(
 	const struct rsb_where *where, struct rsb_daemon_look *ret_look, struct rsb_diag *diag)
 {
-	RSB_CLEANUP(rsb_buf_done) struct rsb_buf out = { .max = STATUS_MAX };
-	RSB_CLEANUP(rsb_json_freep) struct rsb_json *json = NULL;
-	struct rsb_daemon_look look = { .running = is_running(where) };
-	const char *state = "";
+	struct rsb_daemon_look look;
+	unsigned int n = 0;
 	int r;
 
-	if (look.running) {
-		r = rsb_daemon_status(where, &out, diag);
-		if (r >= 0)
-			r = rsb_json_parse(rsb_buf_view(&out), &json, diag);
-		if (r >= 0)
-			r = rsb_json_bool(json, "mounted", &look.mounted);
-		if (r >= 0)
-			r = rsb_json_str(json, "state", &state);
-		if (r < 0)
-			return r;
-	}
-	look.lost = strcmp(state, "lost") == 0;
-	/* Somebody may have taken the mount away while files are open in it. */
-	look.mounted =
-		look.mounted && rsb_mountpoint_is_ours(where->state.mountpoint, where->state.name);
-	*ret_look = look;
-	return 0;
+	do {
+		look = (struct rsb_daemon_look){ .running = is_running(where) };
+		r = look.running ? read_status(where, &look, diag) : 0;
+	} while (rsb_daemon_pause(r, &n));
+	if (r >= 0)
+		*ret_look = look;
+	return r;
 }
 
 int
-rsb_daemon_check(const struct rsb_where *where, struct rsb_diag *diag)
+rsb_daemon_check(const struct rsb_where *where, bool mounted, struct rsb_diag *diag)
 {
 	struct rsb_daemon_look look;
 	int r;
 
 	r = rsb_daemon_look(where, &look, diag);
 	/* One that was killed leaves its lock to its supervisor for a moment. */
-	if (r < 0 ? r != -ENOTCONN : look.mounted)
+	if (r < 0 ? r != -ENOTCONN : look.mounted || (look.running && !mounted))
 		return r;
 	return rsb_diag_set(diag, -ENOTCONN,
 		"the sandbox %s is not mounted; 'rsb mount %s' does that", where->state.name,

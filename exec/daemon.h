@@ -10,15 +10,20 @@
 #include "exec/where.h"
 #include "util/buf.h"
 
-/* Whether it runs and has mounted. -ENOTCONN with a sentence that says how to get that. */
-rsb_nodiscard int rsb_daemon_check(const struct rsb_where *where, struct rsb_diag *diag);
+/* Whether it runs, and mounted: has mounted. -ENOTCONN with a sentence on how to get that. */
+rsb_nodiscard int rsb_daemon_check(
+	const struct rsb_where *where, bool mounted, struct rsb_diag *diag);
 
 /*
  * Runs rsb-mount, from beside our own program or PATH, and waits until the mount answers.
+ * mountpoint NULL: none is made, the daemon only serves commands, for exec.linger after the last.
  * overrides: as -o of rsb.conf(5), NULL-terminated. The sentence is rsb-mount's own.
  */
 rsb_nodiscard int rsb_daemon_start(const char *name, const char *mountpoint,
 	const char *const *overrides, struct rsb_diag *diag);
+/* Starts one without a mount, unless one runs; somebody else may do the same at the same time. */
+rsb_nodiscard int rsb_daemon_ensure(
+	const struct rsb_where *where, const char *const *overrides, struct rsb_diag *diag);
 
 /*
  * Drains, unmounts and ends it, and removes the mount point if we made it; 0 also when none
@@ -38,5 +43,11 @@ struct rsb_daemon_look {
 /* How things stand; also when none runs. Waits for one that has only begun. */
 rsb_nodiscard int rsb_daemon_look(
 	const struct rsb_where *where, struct rsb_daemon_look *ret_look, struct rsb_diag *diag);
+
+/*
+ * After r of a connection to it: whether it may only just have begun, or be about to end, so that
+ * one is to look again, which this waits for a moment for. n: counts, from 0.
+ */
+bool rsb_daemon_pause(int r, unsigned int *n);
 
 #endif

@@ -12,6 +12,7 @@
 #include "exec/outcome.h"
 #include "exec/run.h"
 #include "exec/where.h"
+#include "keeper/mountpoint.h"
 #include "util/json.h"
 #include "util/str.h"
 
@@ -188,6 +189,37 @@ explain(const struct rsb_where *where, struct rsb_diag *diag)
 			diag, 0, "the sandbox %s cannot be reached (%s)", where->state.name, state);
 }
 
+static void
+say_beside(const struct rsb_where *where, const char *program)
+{
+	const struct rsb_state *state = &where->state;
+
+	(void)fprintf(
+		stderr, "%s: note: edits made in this directory are not in the sandbox; ", program);
+	if (rsb_mountpoint_is_ours(state->mountpoint, state->name))
+		(void)fprintf(stderr, "its mount is %s\n", state->mountpoint);
+	else
+		(void)fprintf(stderr, "'rsb mount %s DIR' shows its files\n", state->name);
+}
+
+/* A daemon without a mount ends by itself, maybe just when we come: then there is another. */
+static void
+run_once(const struct rsb_run *run, const struct rsb_where *where, const char *const *overrides,
+	struct rsb_run_result *ret_result, struct rsb_diag *diag)
+{
+	unsigned int n = 0;
+	int r;
+
+	do {
+		r = rsb_daemon_ensure(where, overrides, diag);
+		if (r >= 0)
+			rsb_run(run, ret_result, diag);
+		else
+			*ret_result = (struct rsb_run_result){ .end = RSB_RUN_FAILED, .error = r };
+	} while (r >= 0 && ret_result->end == RSB_RUN_FAILED && ret_result->unreached &&
+		 rsb_daemon_pause(ret_result->error, &n));
+}
+
 void
 rsb_exec_main(int argc, char **argv, char **env, const char *program)
 {
@@ -213,19 +245,19 @@ rsb_exec_main(int argc, char **argv, char **env, const char *program)
 		r = rsb_environ_new(&set);
 	if (r >= 0)
 		r = make_environ(set, &o, env, &config, &diag);
-	if (r >= 0)
-		r = rsb_daemon_check(&where, &diag);
+	/* What is edited in a mount point without its mount is not there when the command runs. */
+	if (r >= 0 && where.by_mount)
+		r = rsb_daemon_check(&where, true, &diag);
 	if (r < 0)
 		fatal(program, r, &diag);
 	if (where.beside && !o.quiet && !o.dir && rsb_where_first_beside(&where))
-		(void)fprintf(stderr,
-			"%s: note: edits made in this directory are not in the sandbox; its mount is %s\n",
-			program, where.state.mountpoint);
+		say_beside(&where, program);
 	run.socket = where.socket;
 	run.env = rsb_environ_list(set);
 	run.cwd = o.dir ? o.dir : where.cwd;
 	run.no_stdin = o.no_stdin;
-	rsb_run(&run, &result, &diag);
+	run.drain_ns = config.exec.drain_ns;
+	run_once(&run, &where, o.overrides, &result, &diag);
 	if (result.end == RSB_RUN_FAILED && result.error == -EIO && !diag.text[0])
 		explain(&where, &diag);
 	rsb_outcome_exit(program, run.argv[0], &result, &diag);

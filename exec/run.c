@@ -23,7 +23,8 @@ struct out {
 	struct state *state;
 	struct rsb_output *output;
 	uint64_t chan;
-	uint64_t expected; /* size of the whole stream, once the end is known */
+	uint64_t expected; /* size of what came before the command's end, once that is known */
+	bool ended;        /* nobody holds it any more, or we do not want it */
 };
 
 struct state {
@@ -31,10 +32,12 @@ struct state {
 	struct rsb_client *client;
 	struct rsb_input *input;
 	struct rsb_source *signals;
+	struct rsb_timer *drain;
 	struct out outs[2];
 	struct rsb_run_result *result;
 	uint64_t proc;
 	uint64_t last_int_ns;
+	uint64_t drain_ns;
 	unsigned int n_int;
 	int signal_fd;
 	int reset_r; /* of an output before the command began */
@@ -42,6 +45,7 @@ struct state {
 	bool began;
 	bool abandoned; /* the user had no patience: all of it ends with us */
 	bool ended;     /* the command: result is set */
+	bool drained;   /* others had their time to write after it */
 	bool finished;  /* we may leave */
 };
 
@@ -57,7 +61,10 @@ finish(struct state *s, enum rsb_run_end end, int error)
 	rsb_loop_stop(s->loop);
 }
 
-/* All that the command itself wrote has been handed to our descriptors. */
+/*
+ * All that the command itself wrote has been handed to our descriptors, and so has what others
+ * wrote that hold its streams, for as long as we wait for those.
+ */
 static void
 check_finished(struct state *s)
 {
@@ -68,7 +75,7 @@ check_finished(struct state *s)
 
 		if (rsb_chan_offset(rsb_client_chans(s->client), out->chan) < out->expected)
 			return;
-		if (!rsb_output_empty(out->output))
+		if (!rsb_output_empty(out->output) || !(out->ended || s->drained))
 			return;
 	}
 	s->finished = true;
@@ -92,6 +99,7 @@ close_out(struct out *out, int r)
 		out->state->write_r = r;
 	rsb_chan_reset(rsb_client_chans(out->state->client), out->chan, r);
 	out->expected = 0;
+	out->ended = true;
 	rsb_client_kick(out->state->client);
 	check_finished(out->state);
 }
@@ -117,7 +125,7 @@ on_chan_data(void *arg, uint64_t chan, struct rsb_bytes data, bool fin)
 	struct out *out = out_of(s, chan);
 	int r = data.size ? rsb_output_write(out->output, data) : 0;
 
-	(void)fin;
+	out->ended = out->ended || fin;
 	if (r < 0)
 		close_out(out, r);
 	check_finished(s);
@@ -206,6 +214,16 @@ on_exit_known(void *arg, int r, const void *rep)
 	if (s->outs[1].expected)
 		s->outs[1].expected = wait->err_size;
 	s->ended = true;
+	rsb_timer_set(s->drain, rsb_loop_now(s->loop) + s->drain_ns);
+	check_finished(s);
+}
+
+static void
+on_drained(void *arg)
+{
+	struct state *s = arg;
+
+	s->drained = true;
 	check_finished(s);
 }
 
@@ -372,10 +390,14 @@ start(struct state *s, const struct rsb_run *run, struct rsb_diag *diag)
 	int r;
 
 	r = rsb_loop_new(rsb_clock_monotonic(), &s->loop);
-	if (r >= 0)
-		r = watch_signals(s);
+	/* Before signals are taken: while it waits, they end us as they should. */
 	if (r >= 0)
 		r = rsb_client_open(s->loop, run->socket, &client_ops, s, &s->client, diag);
+	s->result->unreached = !s->client;
+	if (r >= 0)
+		r = rsb_timer_new(s->loop, on_drained, s, &s->drain);
+	if (r >= 0)
+		r = watch_signals(s);
 	if (r >= 0)
 		r = open_streams(s, run);
 	if (r >= 0)
@@ -404,7 +426,7 @@ let_go(struct state *s)
 void
 rsb_run(const struct rsb_run *run, struct rsb_run_result *ret_result, struct rsb_diag *diag)
 {
-	struct state s = { .signal_fd = -1, .result = ret_result };
+	struct state s = { .signal_fd = -1, .result = ret_result, .drain_ns = run->drain_ns };
 	int r;
 
 	*ret_result = (struct rsb_run_result){ .end = RSB_RUN_FAILED };
@@ -427,6 +449,7 @@ rsb_run(const struct rsb_run *run, struct rsb_run_result *ret_result, struct rsb
 	for (int i = 0; i < 2; i++)
 		rsb_output_free(s.outs[i].output);
 	rsb_source_del(s.signals);
+	rsb_timer_del(s.drain);
 	if (s.signal_fd >= 0)
 		(void)close(s.signal_fd);
 	rsb_loop_free(s.loop);

@@ -17,6 +17,7 @@ struct rsb_run {
 		*env; /* "NAME=value", NULL-terminated: exactly what the command gets from here */
 	const char *cwd; /* relative to the workspace or absolute */
 	bool no_stdin;
+	uint64_t drain_ns; /* after its end: for output of others that hold its streams */
 };
 
 enum rsb_run_end {
@@ -33,6 +34,7 @@ struct rsb_run_result {
 	int code;
 	int signal;
 	int error;      /* negative errno */
+	bool unreached; /* FAILED: the daemon was gone, so that nothing was asked of it */
 	uint32_t stage; /* RSB_SPAWN_STAGE_* */
 };
 

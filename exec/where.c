@@ -24,13 +24,15 @@ rsb_where_below(const char *path, const char *dir)
 }
 
 static int
-map_cwd(struct rsb_where *where, const char *cwd)
+map_cwd(struct rsb_where *where, const char *cwd, bool named)
 {
 	const char *rest = rsb_where_below(cwd, where->state.mountpoint);
 
 	if (!rest) {
 		rest = rsb_where_below(cwd, where->state.local_dir);
 		where->beside = rest != NULL;
+	} else {
+		where->by_mount = !named;
 	}
 	where->cwd = strdup(rest ? rest : "");
 	return where->cwd ? 0 : -ENOMEM;
@@ -60,7 +62,7 @@ rsb_where_find(
 	if (r >= 0)
 		r = rsb_state_socket(dir, env, &where.socket);
 	if (r >= 0)
-		r = map_cwd(&where, cwd);
+		r = map_cwd(&where, cwd, name != NULL);
 	if (r < 0)
 		return r;
 	*ret_where = where;

@@ -19,6 +19,7 @@ struct rsb_where {
 	 * seen there.
 	 */
 	bool beside;
+	bool by_mount; /* nobody named it: it is the one in whose mount point we are */
 };
 
 /*

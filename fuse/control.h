@@ -30,6 +30,7 @@ struct rsb_control_config {
 	struct rsb_barrier *barrier;
 	const char *sandbox;
 	const char *mountpoint; /* empty: not mounted */
+	uint64_t grace_ns;      /* from TERM to KILL for the commands of a client that went away */
 	/* Appends the JSON of ctl_status. */
 	int (*status)(void *arg, struct rsb_buf *out);
 	/*

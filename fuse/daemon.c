@@ -12,6 +12,7 @@
 #include "fuse/barrier.h"
 #include "fuse/control.h"
 #include "fuse/fop.h"
+#include "fuse/relay.h"
 #include "fuse/send.h"
 #include "fuse/session.h"
 #include "fuse/status.h"
@@ -26,6 +27,7 @@
 #define INIT_NS (10 * RSB_NSEC_PER_SEC) /* for the kernel's first request */
 #define END_NS (3 * RSB_NSEC_PER_SEC)   /* for its last one, after an unmount */
 #define STEP_MS 10
+#define LINGER_MIN_NS RSB_NSEC_PER_SEC /* who started us comes only now */
 
 enum phase { STARTING, RUNNING, DRAINING, UNMOUNTING, ENDING };
 
@@ -143,6 +145,9 @@ on_stop(void *arg, bool force)
 	rsb_mutex_unlock(&d->fs->lock);
 	if (!force && n_open)
 		return -EBUSY;
+	/* One with a mount is ended as the mount is; who wants this one's place can wait. */
+	if (!force && d->options->no_mount && rsb_relay_count(rsb_control_relay(d->control), true))
+		return -EBUSY;
 	begin_end(d, force);
 	return 0;
 }
@@ -178,6 +183,17 @@ on_supervisor(void *arg, uint32_t events)
 
 /* ---- life ---- */
 
+/* Who connects meanwhile starts another one. */
+static void
+check_linger(struct daemon *d)
+{
+	if (!d->options->no_mount || !d->control || rsb_control_clients(d->control) ||
+		rsb_relay_idle_ns(rsb_control_relay(d->control)) < d->status.linger_ns)
+		return;
+	rsb_info("no command has come for long enough");
+	begin_end(d, false);
+}
+
 static void
 on_tick(void *arg)
 {
@@ -193,6 +209,7 @@ on_tick(void *arg)
 	rsb_mutex_unlock(&fs->lock);
 	if (d->control)
 		rsb_control_tick(d->control);
+	check_linger(d);
 	if (d->end_ns && rsb_now_ns() > d->end_ns)
 		finish(d);
 }
@@ -267,7 +284,8 @@ make_link(struct daemon *d)
 	const struct rsb_uplink_info *info = rsb_uplink_info(d->uplink);
 	struct rsb_link_config config = {
 		.key = *info->key,
-		.ping_ns = RSB_PING_MOUNT_MS * RSB_NSEC_PER_MSEC,
+		.ping_ns = RSB_NSEC_PER_MSEC *
+			   (d->options->no_mount ? RSB_PING_EXEC_MS : RSB_PING_MOUNT_MS),
 		.ops = &ops,
 		.arg = d,
 	};
@@ -307,6 +325,7 @@ make_control(struct daemon *d, struct rsb_diag *diag)
 		.barrier = d->barrier,
 		.sandbox = info->name,
 		.mountpoint = d->options->mountpoint,
+		.grace_ns = info->grace_ns,
 		.status = on_status,
 		.stop = on_stop,
 		.arg = d,
@@ -339,8 +358,9 @@ make_all(struct daemon *d, struct rsb_diag *diag)
 	if (r < 0)
 		return r;
 	d->notify_sock = -1;
-	d->fs->notify = d->notify;
-	r = rsb_barrier_new(d->fs, d->notify, d->loop, &d->barrier);
+	if (!d->options->no_mount)
+		d->fs->notify = d->notify;
+	r = rsb_barrier_new(d->fs, d->fs->notify, d->loop, &d->barrier);
 	if (r >= 0)
 		r = rsb_timer_new(d->loop, on_tick, d, &d->tick);
 	if (r >= 0)
@@ -351,32 +371,10 @@ make_all(struct daemon *d, struct rsb_diag *diag)
 		.uplink = d->uplink,
 		.control = d->control,
 		.mountpoint = d->options->mountpoint,
+		.linger_ns = rsb_max(rsb_uplink_info(d->uplink)->linger_ns, LINGER_MIN_NS),
 		.started_ns = rsb_now_ns(),
 	};
 	return r;
-}
-
-/* The supervisor mounts; *ret_fd is the device. */
-static int
-ask_mount(struct daemon *d, int *ret_fd, struct rsb_diag *diag)
-{
-	struct rsb_supervise_msg msg;
-	int fd = -1;
-	int r;
-
-	r = rsb_supervise_send(d->sock, RSB_SUPERVISE_MOUNT, 0, NULL);
-	/* A stop that came meanwhile is not forgotten: it means that there is no mount. */
-	if (r >= 0)
-		r = rsb_supervise_recv(d->sock, &msg, &fd);
-	if (r <= 0)
-		return r < 0 ? r : -EPIPE;
-	if (msg.type == RSB_SUPERVISE_MOUNTED && fd >= 0) {
-		*ret_fd = fd;
-		return 0;
-	}
-	if (msg.type == RSB_SUPERVISE_STOP)
-		return rsb_diag_set(diag, -EINTR, "stopped before it was mounted");
-	return rsb_diag_set(diag, msg.error < 0 ? msg.error : -EPROTO, "%s", msg.text);
 }
 
 static int
@@ -386,7 +384,7 @@ do_mount(struct daemon *d, struct rsb_diag *diag)
 	int fd = -1;
 	int r;
 
-	r = ask_mount(d, &fd, diag);
+	r = rsb_supervise_ask_mount(d->sock, &fd, diag);
 	if (r < 0)
 		return r;
 	d->mounted = true;
@@ -420,7 +418,7 @@ start(struct daemon *d, struct rsb_diag *diag)
 		r = rsb_uplink_wait(d->uplink, diag);
 	if (r >= 0)
 		r = rsb_fs_take_facts(d->fs);
-	if (r >= 0)
+	if (r >= 0 && !d->options->no_mount)
 		r = do_mount(d, diag);
 	if (r >= 0)
 		r = rsb_loop_add(d->loop, d->sock, EPOLLIN, on_supervisor, d, &d->source);
@@ -428,7 +426,8 @@ start(struct daemon *d, struct rsb_diag *diag)
 		return r;
 	if (!d->options->no_epoch)
 		rsb_barrier_attach(d->barrier);
-	rsb_uplink_mounted(d->uplink, d->options->mountpoint);
+	if (!d->options->no_mount)
+		rsb_uplink_mounted(d->uplink, d->options->mountpoint);
 	rsb_timer_set(d->tick, rsb_loop_now(d->loop) + TICK_NS);
 	if (d->phase == STARTING)
 		d->phase = RUNNING;

@@ -28,6 +28,7 @@ static void
 usage(FILE *to)
 {
 	(void)fputs("usage: rsb-mount [-f] [-v] [-o OPTIONS] NAME DIRECTORY\n"
+		    "       rsb-mount --no-mount [-f] [-v] [-o OPTIONS] NAME\n"
 		    "       rsb-mount -u DIRECTORY\n"
 		    "       rsb-mount --help | --version\n"
 		    "\n"
@@ -36,6 +37,7 @@ usage(FILE *to)
 		    "  -f, --foreground  stay in the foreground, log to stderr\n"
 		    "  -o OPTIONS        ro, noexec, allow_other, sync, async, idmap=user|none,\n"
 		    "                    socket=PATH, url=URL,key=FILE\n"
+		    "      --no-mount    only serve commands, for exec.linger after the last one\n"
 		    "  -u, --unmount     unmount DIRECTORY\n"
 		    "  -v, --verbose     log more\n"
 		    "  -h, --help        show this text\n"
@@ -83,10 +85,11 @@ do_mount(struct start *start, struct rsb_diag *diag)
 {
 	struct rsb_options *options = &start->options;
 	struct rsb_supervise supervise = { .daemon = run_daemon, .arg = start };
-	int r;
+	int r = 0;
 
-	r = rsb_mountpoint_resolve(options->directory, &options->mountpoint, diag);
-	if (r >= 0)
+	if (!options->no_mount)
+		r = rsb_mountpoint_resolve(options->directory, &options->mountpoint, diag);
+	if (r >= 0 && !options->no_mount)
 		r = rsb_mountpoint_check(options->mountpoint, diag);
 	if (r >= 0)
 		r = rsb_uplink_open(options, environ, &start->uplink, diag);

@@ -142,6 +142,8 @@ take_words(struct rsb_options *o, const char *text, struct rsb_diag *diag)
 	return r < 0 ? r : 0;
 }
 
+enum { OPT_NO_MOUNT = 256 };
+
 static int
 take_option(struct rsb_options *o, int c, struct rsb_diag *diag)
 {
@@ -157,6 +159,9 @@ take_option(struct rsb_options *o, int c, struct rsb_diag *diag)
 		return is_override(optarg) ? take_override(o, optarg) : take_words(o, optarg, diag);
 	case 'u':
 		o->unmount = true;
+		return 0;
+	case OPT_NO_MOUNT:
+		o->no_mount = true;
 		return 0;
 	case 's':
 		o->sloppy = true;
@@ -188,7 +193,9 @@ take_operands(struct rsb_options *o, int n, char *const *operands, struct rsb_di
 	if (o->unmount)
 		return n == 1 ? set_text(&o->directory, operands[0])
 			      : rsb_diag_set(diag, -EINVAL, "-u takes one directory");
-	if (n != 2)
+	if (o->no_mount && n != 1)
+		return rsb_diag_set(diag, -EINVAL, "--no-mount takes the name of a sandbox");
+	if (!o->no_mount && n != 2)
 		return rsb_diag_set(
 			diag, -EINVAL, "it takes the name of a sandbox and a directory");
 	/* As it stands in /proc/mounts. */
@@ -196,7 +203,8 @@ take_operands(struct rsb_options *o, int n, char *const *operands, struct rsb_di
 		name += 4;
 	r = set_text(&o->name, name);
 	if (r >= 0)
-		r = set_text(&o->directory, operands[1]);
+		r = o->no_mount ? set_text(&o->mountpoint, "")
+				: set_text(&o->directory, operands[1]);
 	if (r >= 0 && o->idmap && strcmp(o->idmap, "user") != 0 && strcmp(o->idmap, "none") != 0)
 		r = rsb_diag_set(diag, -EINVAL, "idmap is user or none, not '%s'", o->idmap);
 	return r;
@@ -208,6 +216,7 @@ rsb_options_parse(
 {
 	static const struct option longs[] = {
 		{ "foreground", no_argument, NULL, 'f' },
+		{ "no-mount", no_argument, NULL, OPT_NO_MOUNT },
 		{ "unmount", no_argument, NULL, 'u' },
 		{ "verbose", no_argument, NULL, 'v' },
 		{ "help", no_argument, NULL, 'h' },

@@ -3,8 +3,9 @@
 #define RSB_OPTIONS_H
 
 /*
- * The command line: rsb-mount [-f] [-o OPTIONS] NAME DIRECTORY, rsb-mount -u DIRECTORY, and as
- * mount(8)'s helper mount.fuse.rsb NAME DIRECTORY [-sfnv] [-o OPTIONS].
+ * The command line: rsb-mount [-f] [-o OPTIONS] NAME DIRECTORY, rsb-mount --no-mount NAME,
+ * rsb-mount -u DIRECTORY, and as mount(8)'s helper mount.fuse.rsb NAME DIRECTORY [-sfnv]
+ * [-o OPTIONS].
  */
 
 #include <stdbool.h>
@@ -16,13 +17,14 @@ struct rsb_options {
 	bool foreground;
 	bool fake; /* mount -f: do everything but mount */
 	bool unmount;
+	bool no_mount; /* serve commands only, and for a while only */
 	bool help;
 	bool version;
 	bool verbose;
 	bool sloppy;
 	char *name;
 	char *directory;
-	char *mountpoint; /* absolute, filled in later */
+	char *mountpoint; /* absolute, filled in later; empty with no_mount */
 	char *url;        /* -o url=: a sidecar's address; no keeper */
 	char *key_file;   /* -o key=: for url */
 	char *socket;     /* -o socket=: where the control socket is, over the state's */

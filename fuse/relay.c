@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "fuse/pipe.h"
+#include "fuse/procreq.h"
 #include "fuse/send.h"
 #include "proto/version.h"
 #include "util/log.h"
@@ -46,30 +47,9 @@ struct rsb_relay {
 	struct rsb_list procs;
 	struct rsb_list orders;
 	size_t n_proc;
+	uint64_t grace_ms;
+	uint64_t last_ns; /* when nothing of a command lived any more */
 };
-
-union request {
-	struct rsb_spawn_req spawn;
-	struct rsb_wait_req wait;
-	struct rsb_signal_req signal;
-	struct rsb_kill_req kill;
-	struct rsb_proc_req proc;
-	struct rsb_tar_in_req tar_in;
-};
-
-/* Of all these requests it is the first member. */
-static uint64_t *
-proc_member(union request *req)
-{
-	_Static_assert(offsetof(struct rsb_spawn_req, proc) == 0 &&
-			       offsetof(struct rsb_wait_req, proc) == 0 &&
-			       offsetof(struct rsb_signal_req, proc) == 0 &&
-			       offsetof(struct rsb_kill_req, proc) == 0 &&
-			       offsetof(struct rsb_proc_req, proc) == 0 &&
-			       offsetof(struct rsb_tar_in_req, proc) == 0,
-		"proc comes first");
-	return &req->proc.proc;
-}
 
 int
 rsb_relay_new(struct rsb_control *control, struct rsb_relay **ret_relay)
@@ -84,6 +64,8 @@ rsb_relay_new(struct rsb_control *control, struct rsb_relay **ret_relay)
 	relay->loop = config->loop;
 	relay->fs = config->fs;
 	relay->barrier = config->barrier;
+	relay->grace_ms = config->grace_ns / RSB_NSEC_PER_MSEC;
+	relay->last_ns = rsb_loop_now(config->loop);
 	rsb_list_init(&relay->procs);
 	rsb_list_init(&relay->orders);
 	r = rsb_pipes_new(config->loop, config->fs->link, &relay->pipes);
@@ -131,14 +113,23 @@ rsb_relay_free(struct rsb_relay *relay)
 }
 
 size_t
-rsb_relay_running(const struct rsb_relay *relay)
+rsb_relay_count(const struct rsb_relay *relay, bool attended)
 {
 	struct rsb_list *pos;
 	size_t n = 0;
 
-	rsb_list_for_each (pos, &relay->procs)
-		n += rsb_list_entry(pos, struct proc, all)->alive;
+	rsb_list_for_each (pos, &relay->procs) {
+		const struct proc *proc = rsb_list_entry(pos, struct proc, all);
+
+		n += attended ? proc->client != 0 : proc->alive;
+	}
 	return n;
+}
+
+uint64_t
+rsb_relay_idle_ns(const struct rsb_relay *relay)
+{
+	return rsb_relay_count(relay, false) ? 0 : rsb_loop_now(relay->loop) - relay->last_ns;
 }
 
 struct rsb_pipes *
@@ -231,12 +222,12 @@ on_reply(void *arg, int r, const void *rep)
 
 /* Sends req with the far proc number; the reply comes to on_back(), also that it failed. */
 static void
-send_order(struct order *order, union request *req)
+send_order(struct order *order, union rsb_procreq *req)
 {
 	struct rsb_fs *fs = order->proc->relay->fs;
 	int r;
 
-	*proc_member(req) = order->proc->far;
+	*rsb_procreq_proc(req) = order->proc->far;
 	rsb_mutex_lock(&fs->lock);
 	fs->n_wait += order->op == RSB_OP_wait;
 	r = rsb_send_call(fs->send, order->op, req, on_reply, order, NULL);
@@ -247,7 +238,7 @@ send_order(struct order *order, union request *req)
 
 /* One of our own about proc. */
 static void
-send_own(struct proc *proc, uint32_t op, union request *req)
+send_own(struct proc *proc, uint32_t op, union rsb_procreq *req)
 {
 	struct order *order = order_new(proc, op, 0);
 
@@ -264,6 +255,7 @@ leave(struct proc *proc)
 	if (!proc->alive)
 		return;
 	proc->alive = false;
+	proc->relay->last_ns = rsb_loop_now(proc->relay->loop);
 	rsb_barrier_leave(proc->relay->barrier);
 }
 
@@ -284,8 +276,8 @@ static void
 on_spawned(struct order *order)
 {
 	struct proc *proc = order->proc;
-	union request req = { .wait = { .what = RSB_WAIT_TREE } };
-	union request kill = { .kill = { .grace_ms = RSB_RELAY_GRACE_MS } };
+	union rsb_procreq req = { .wait = { .what = RSB_WAIT_TREE } };
+	union rsb_procreq kill = { .kill = { .grace_ms = proc->relay->grace_ms } };
 
 	proc->started = order->runs;
 	answer(order);
@@ -337,10 +329,10 @@ find_near(struct rsb_guest *client, uint64_t near)
 }
 
 static int
-proc_new(struct rsb_relay *relay, struct rsb_guest *client, uint32_t op, union request *req,
+proc_new(struct rsb_relay *relay, struct rsb_guest *client, uint32_t op, union rsb_procreq *req,
 	struct proc **ret_proc)
 {
-	uint64_t near = *proc_member(req);
+	uint64_t near = *rsb_procreq_proc(req);
 	struct proc *proc;
 	int r;
 
@@ -374,7 +366,7 @@ on_entered(void *arg, bool late)
 {
 	struct order *order = arg;
 	struct proc *proc = order->proc;
-	union request req;
+	union rsb_procreq req;
 
 	if (late)
 		rsb_warn("a command starts although the mount's last changes may be missing");
@@ -393,7 +385,7 @@ on_entered(void *arg, bool late)
 
 static int
 begin(struct rsb_relay *relay, struct rsb_guest *client, const struct rsb_call_head *head,
-	union request *req)
+	union rsb_procreq *req)
 {
 	struct order *order;
 	struct proc *proc;
@@ -422,7 +414,7 @@ begin(struct rsb_relay *relay, struct rsb_guest *client, const struct rsb_call_h
 void
 rsb_relay_call(struct rsb_relay *relay, struct rsb_guest *client, const struct rsb_call_head *head)
 {
-	union request req;
+	union rsb_procreq req;
 	struct order *order;
 	struct proc *proc;
 	int r;
@@ -437,7 +429,7 @@ rsb_relay_call(struct rsb_relay *relay, struct rsb_guest *client, const struct r
 			rsb_guest_reply(client, head->op, head->id, r, NULL);
 		return;
 	}
-	proc = find_near(client, *proc_member(&req));
+	proc = find_near(client, *rsb_procreq_proc(&req));
 	order = proc && head->op != RSB_OP_proc_free ? order_new(proc, head->op, head->id) : NULL;
 	if (order) {
 		send_order(order, &req);
@@ -458,11 +450,10 @@ rsb_relay_call(struct rsb_relay *relay, struct rsb_guest *client, const struct r
 void
 rsb_relay_drop_client(struct rsb_relay *relay, struct rsb_guest *client)
 {
-	union request kill = { .kill = { .grace_ms = RSB_RELAY_GRACE_MS } };
+	union rsb_procreq kill = { .kill = { .grace_ms = relay->grace_ms } };
 	struct rsb_list *pos;
 	struct rsb_list *tmp;
 
-	(void)relay;
 	rsb_list_for_each_safe (pos, tmp, rsb_guest_procs(client)) {
 		struct proc *proc = rsb_list_entry(pos, struct proc, of_client);
 

@@ -14,12 +14,13 @@
 #include "fuse/guest.h"
 
 #define RSB_RELAY_PROCS_MAX RSB_PROCS_MAX
-#define RSB_RELAY_GRACE_MS 3000u
 
 rsb_nodiscard int rsb_relay_new(struct rsb_control *control, struct rsb_relay **ret_relay);
 void rsb_relay_free(struct rsb_relay *relay);
-/* Commands of which something may live. */
-size_t rsb_relay_running(const struct rsb_relay *relay);
+/* Commands of which something may live; or those whose client is still there. */
+size_t rsb_relay_count(const struct rsb_relay *relay, bool attended);
+/* For how long nothing of a command lives; 0: something does. */
+uint64_t rsb_relay_idle_ns(const struct rsb_relay *relay);
 struct rsb_pipes *rsb_relay_pipes(struct rsb_relay *relay);
 
 /* A request of client that is to be relayed; answers it, now or later. */

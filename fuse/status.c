@@ -94,6 +94,20 @@ set_facts(const struct rsb_status *status, struct rsb_json *json)
 	return r;
 }
 
+/* Until it ends by itself; 0: not while something runs. */
+static int64_t
+linger_s(const struct rsb_status *status, size_t running)
+{
+	uint64_t idle_ns = 0;
+
+	if (running)
+		return 0;
+	if (status->control)
+		idle_ns = rsb_relay_idle_ns(rsb_control_relay(status->control));
+	return (int64_t)((status->linger_ns - rsb_min(idle_ns, status->linger_ns)) /
+			 RSB_NSEC_PER_SEC);
+}
+
 int
 rsb_status_write(const struct rsb_status *status, struct rsb_buf *out)
 {
@@ -106,7 +120,7 @@ rsb_status_write(const struct rsb_status *status, struct rsb_buf *out)
 	if (!json)
 		return -ENOMEM;
 	if (status->control)
-		running = rsb_relay_running(rsb_control_relay(status->control));
+		running = rsb_relay_count(rsb_control_relay(status->control), false);
 	r = rsb_json_set_str(json, "name", info->name);
 	if (r >= 0)
 		r = rsb_json_set_str(json, "sandbox", info->sandbox_id);
@@ -119,6 +133,8 @@ rsb_status_write(const struct rsb_status *status, struct rsb_buf *out)
 	/* A path that is no UTF-8 cannot be said in JSON. */
 	if (r == -EINVAL)
 		r = 0;
+	if (r >= 0 && !status->mountpoint[0])
+		r = rsb_json_set_i64(json, "linger_s", linger_s(status, running));
 	if (r >= 0)
 		r = rsb_json_set_i64(json, "pid", getpid());
 	if (r >= 0)

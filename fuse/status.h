@@ -13,6 +13,7 @@ struct rsb_status {
 	struct rsb_uplink *uplink;
 	struct rsb_control *control; /* NULL: none */
 	const char *mountpoint;      /* empty: not mounted */
+	uint64_t linger_ns;          /* without a mount: how long it stays with nothing to do */
 	uint64_t started_ns;
 };
 

@@ -68,6 +68,28 @@ rsb_supervise_recv(int sock, struct rsb_supervise_msg *ret_msg, int *ret_fd)
 	return r == sizeof(*ret_msg) ? 1 : -EBADMSG;
 }
 
+int
+rsb_supervise_ask_mount(int sock, int *ret_fd, struct rsb_diag *diag)
+{
+	struct rsb_supervise_msg msg;
+	int fd = -1;
+	int r;
+
+	r = rsb_supervise_send(sock, RSB_SUPERVISE_MOUNT, 0, NULL);
+	/* A stop that came meanwhile is not forgotten: it means that there is no mount. */
+	if (r >= 0)
+		r = rsb_supervise_recv(sock, &msg, &fd);
+	if (r <= 0)
+		return r < 0 ? r : -EPIPE;
+	if (msg.type == RSB_SUPERVISE_MOUNTED && fd >= 0) {
+		*ret_fd = fd;
+		return 0;
+	}
+	if (msg.type == RSB_SUPERVISE_STOP)
+		return rsb_diag_set(diag, -EINTR, "stopped before it was mounted");
+	return rsb_diag_set(diag, msg.error < 0 ? msg.error : -EPROTO, "%s", msg.text);
+}
+
 /* Tells who waits for the mount how it went, once. */
 static void
 report(struct supervisor *s, int error, const char *text)

@@ -50,6 +50,8 @@ rsb_nodiscard int rsb_supervise(const struct rsb_supervise *supervise, struct rs
 
 /* The daemon's end of the pair. */
 rsb_nodiscard int rsb_supervise_send(int sock, uint32_t type, int error, const char *text);
+/* The daemon's, before it reads packets: the supervisor mounts; *ret_fd is the device. */
+rsb_nodiscard int rsb_supervise_ask_mount(int sock, int *ret_fd, struct rsb_diag *diag);
 /* 1 with a packet (and a descriptor or -1), 0: the supervisor is gone. */
 rsb_nodiscard int rsb_supervise_recv(int sock, struct rsb_supervise_msg *ret_msg, int *ret_fd);
 

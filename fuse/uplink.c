@@ -18,6 +18,9 @@
 
 #define CONNECT_NS (20 * RSB_NSEC_PER_SEC)
 #define POLL_NS (10 * RSB_NSEC_PER_MSEC)
+/* A fixed address has no configuration: the built-in values of rsb.conf(5). */
+#define DIRECT_LINGER_NS (600 * RSB_NSEC_PER_SEC)
+#define DIRECT_GRACE_NS (3 * RSB_NSEC_PER_SEC)
 #define KEY_FILE_MAX 4096u
 
 struct rsb_uplink {
@@ -77,6 +80,8 @@ open_direct(struct rsb_uplink *uplink, struct rsb_diag *diag)
 	uplink->info.idmap_none =
 		uplink->options->idmap && strcmp(uplink->options->idmap, "none") == 0;
 	uplink->info.sync = uplink->options->sync;
+	uplink->info.linger_ns = DIRECT_LINGER_NS;
+	uplink->info.grace_ns = DIRECT_GRACE_NS;
 	return read_key(uplink, diag);
 }
 
@@ -186,6 +191,8 @@ open_kept(struct rsb_uplink *uplink, struct rsb_diag *diag)
 					  : uplink->config.mount.idmap == RSB_CONFIG_IDMAP_NONE;
 	uplink->info.sync =
 		uplink->options->sync || (uplink->config.mount.sync && !uplink->options->async);
+	uplink->info.linger_ns = uplink->config.exec.linger_ns;
+	uplink->info.grace_ns = uplink->config.exec.grace_ns;
 	return 0;
 }
 

@@ -25,6 +25,8 @@ struct rsb_uplink_info {
 	const char *log;    /* path of the log; NULL: stderr */
 	bool idmap_none;
 	bool sync;
+	uint64_t linger_ns;
+	uint64_t grace_ns;
 };
 
 /*

@@ -22,6 +22,7 @@
 
 #define FILE_MAX ((size_t)256 << 10)
 #define LOCK_WAIT_NS (10 * RSB_NSEC_PER_SEC)
+#define LOCK_PROBE_NS (200 * 1000 * 1000L) /* who only looks holds it for a moment */
 #define LOCK_POLL_NS (50 * 1000 * 1000L)
 #define SOCKET_PATH_MAX 107
 #define N_LOCK 2
@@ -136,7 +137,7 @@ int
 rsb_state_lock(struct rsb_state_dir *dir, enum rsb_state_lock lock, bool wait)
 {
 	const struct timespec pause = { .tv_nsec = LOCK_POLL_NS };
-	uint64_t deadline_ns = rsb_now_ns() + LOCK_WAIT_NS;
+	uint64_t deadline_ns = rsb_now_ns() + (wait ? LOCK_WAIT_NS : LOCK_PROBE_NS);
 	rsb_autoclose int fd = -1;
 
 	fd = openat(dir->fd, lock_names[lock], O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -145,7 +146,7 @@ rsb_state_lock(struct rsb_state_dir *dir, enum rsb_state_lock lock, bool wait)
 	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
 		if (errno != EWOULDBLOCK && errno != EINTR)
 			return -errno;
-		if (!wait || rsb_now_ns() > deadline_ns)
+		if (rsb_now_ns() > deadline_ns)
 			return -EBUSY;
 		(void)nanosleep(&pause, NULL); /* an early end is fine */
 	}

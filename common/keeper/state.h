@@ -57,7 +57,7 @@ const char *rsb_state_path(const struct rsb_state_dir *dir);
 const char *rsb_state_name(const struct rsb_state_dir *dir);
 
 enum rsb_state_lock { RSB_STATE_LOCK, RSB_STATE_LOCK_DAEMON };
-/* -EBUSY: somebody else has it (wait: only after 10 s). Held until unlock or close. */
+/* -EBUSY: somebody else has it (after 200 ms; wait: after 10 s). Held until unlock or close. */
 rsb_nodiscard int rsb_state_lock(struct rsb_state_dir *dir, enum rsb_state_lock lock, bool wait);
 void rsb_state_unlock(struct rsb_state_dir *dir, enum rsb_state_lock lock);
 /* Whether a daemon holds its lock now. */

@@ -4,6 +4,8 @@
 import contextlib
 import json
 import os
+import subprocess
+import time
 
 import harness
 from harness import check, equal
@@ -116,6 +118,100 @@ def test_json_of_all_verbs(world):
         down = answer(world.rsb("down", "--leave", "--json", box.name))
         equal((down["name"], down["end"]), (box.name, "left"))
         equal(answer(world.rsb("down", "--kill", "--json", box.name))["end"], "killed")
+
+
+def daemons(world):
+    """One daemon has a supervisor, a notifier and itself."""
+    return {p for p, c in harness.processes_of(world.env["XDG_STATE_HOME"]) if "rsb-mount" in c}
+
+
+def test_commands_without_a_mount(world):
+    with named(world, "bare") as name:
+        world.rsb("create", name)
+        run = ("rsb-exec", "-o", "exec.linger=3s", "-s", name)
+        # Two at once find one daemon.
+        first = [subprocess.Popen([*run, "sh", "-c", "echo $0; sleep 1", str(i)], env=world.env,
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) for i in range(2)]
+        equal([p.communicate(timeout=60)[0] for p in first], [b"0\n", b"1\n"])
+        equal([p.returncode for p in first], [0, 0])
+        before = daemons(world)
+        equal(len(before), 3, "processes of one daemon")
+        equal(world.run(*run, "sh", "-c", "cat; pwd; exit 3", input=b"in", check_status=3).stdout,
+              b"in/home/user/workspace\n")
+        equal(world.rsb("exec", "-s", name, "true").returncode, 0)
+        equal(daemons(world), before, "the same daemon")
+        status = answer(world.rsb("status", "--json", name))
+        equal((status["mounted"], status["mountpoint"], status["state"]), (False, "", "live"))
+        check(0 < status["linger_s"] <= 3, status)
+        sentence(world.rsb("umount", name, check_status=125), "not mounted")
+        # What a command leaves behind counts as long as it lives.
+        world.run(*run, "sh", "-c", "sleep 300 >/dev/null 2>&1 & echo $! > pid")
+        equal(answer(world.rsb("status", "--json", name))["linger_s"], 0)
+        time.sleep(4)
+        equal(daemons(world), before, "it stays")
+        world.run(*run, "sh", "-c", "kill $(cat pid)")
+        harness.wait_until(lambda: not daemons(world), 20, "it ends by itself")
+        # The next command starts another one, which gives way to a mount and is ended by destroy.
+        world.run(*run, "true")
+        p = subprocess.Popen([*run, "sh", "-c", "echo runs; sleep 300"], env=world.env, stdin=subprocess.DEVNULL,
+                             stdout=subprocess.PIPE)
+        equal(p.stdout.readline(), b"runs\n")
+        mount = f"{world.tmp}/mnt-bare"
+        sentence(world.rsb("mount", name, mount, check_status=125), "commands run")
+        p.terminate()
+        p.wait(timeout=20)
+        world.rsb("mount", name, mount)
+        equal(len(daemons(world)), 3, "one daemon")
+        check(os.path.exists(f"{mount}/pid"), "it is mounted")
+        world.rsb("umount", name)
+        world.run(*run, "true")
+        world.rsb("destroy", name)
+        equal(daemons(world), set(), "destroy ends it")
+
+
+def test_up_takes_over_from_a_daemon_without_a_mount(world):
+    with world.sandbox() as box:
+        world.rsb("umount", box.name)
+        world.run("rsb-exec", "-s", box.name, "sh", "-c", "echo there > file")
+        world.rsb("up", "--name", box.name, "-m", box.mount, box.source)
+        equal(box.read("file"), b"there\n")
+        equal(len(daemons(world)), 3, "one daemon")
+        world.rsb("down", "--leave", box.name)
+        r = world.run("rsb-exec", "true", cwd=box.source)
+        sentence(r, "note: ", "rsb mount")
+        world.rsb("down", "--leave", box.name)
+        equal(daemons(world), set(), "down ends it")
+
+
+def test_time_between_term_and_kill(world):
+    """exec.grace is that of the daemon, which sees the client go."""
+    with world.sandbox(up=("-o", "exec.grace=500ms")) as box:
+        p = subprocess.Popen(["rsb-exec", "sh", "-c", "trap 'echo term >> log' TERM; echo runs; "
+                              "while :; do sleep 0.05; done"],
+                             cwd=box.mount, env=world.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        equal(p.stdout.readline(), b"runs\n")
+        p.kill()
+        start = time.monotonic()
+        harness.wait_until(lambda: box.status()["commands"] == 0, 10, "it ends")
+        took = time.monotonic() - start
+        check(0.3 < took < 2.5, f"it took {took} s")
+        equal(box.read("log"), b"term\n")
+
+
+def test_output_of_those_who_stay(world):
+    """exec.drain: what holds the output after the command's end is listened to for a while."""
+    with world.sandbox() as box:
+        late = "(sleep 1; echo late; sleep 300) & echo early"
+        start = time.monotonic()
+        equal(box.exec("-o", "exec.drain=4s", "sh", "-c", late).stdout, b"early\nlate\n")
+        check(3.5 < time.monotonic() - start < 20, "until the time is over")
+        equal(box.exec("-o", "exec.drain=0", "sh", "-c", late).stdout, b"early\n")
+        # Nobody holds it: nothing is waited for.
+        start = time.monotonic()
+        equal(box.exec("-o", "exec.drain=20s", "sh", "-c", "(sleep 0.5; echo late) & echo early").stdout,
+              b"early\nlate\n")
+        check(time.monotonic() - start < 15, "it ends with the last writer")
+        box.sh("kill $(pidof sleep) || true")
 
 
 harness.main(globals())
