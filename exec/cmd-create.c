@@ -2,6 +2,8 @@
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "exec/report.h"
 #include "exec/verbs.h"
@@ -18,6 +20,7 @@ create(const struct rsb_verb_common *common, const char *name, char **env,
 	struct rsb_keeper_create req = { .ttl_ns = CREATE_TTL_NS };
 	struct rsb_verb_session_of of = { .name = name, .create = true };
 	rsb_autofree char *root = NULL;
+	rsb_autofree char *cwd = getcwd(NULL, 0);
 	int r;
 
 	if (!rsb_state_name_ok(name))
@@ -27,6 +30,7 @@ create(const struct rsb_verb_common *common, const char *name, char **env,
 	if (r < 0)
 		return r;
 	of.root = root;
+	of.project_dir = cwd;
 	r = rsb_verb_session_open(session, &of, common, env, diag);
 	if (r < 0)
 		return r;

@@ -93,7 +93,10 @@ check_backend(struct doctor *d)
 {
 	RSB_CLEANUP(rsb_config_done) struct rsb_config config = { 0 };
 	RSB_CLEANUP(rsb_backend_freep) struct rsb_backend *backend = NULL;
-	struct rsb_config_source source = { .overrides = d->common->overrides, .env = d->env };
+	rsb_autofree char *cwd = getcwd(NULL, 0);
+	struct rsb_config_source source = {
+		.overrides = d->common->overrides, .env = d->env, .project_dir = cwd
+	};
 	struct rsb_diag diag = { 0 };
 	char text[128];
 	size_t n = 0;

@@ -8,13 +8,15 @@
 #include <unistd.h>
 
 #include "keeper/inifile.h"
+#include "keeper/mountpoint.h"
 #include "keeper/setting.h"
+#include "keeper/state.h"
+#include "keeper/trust.h"
 #include "util/cleanup.h"
 #include "util/fd.h"
 #include "util/spawn.h"
 #include "util/str.h"
 
-#define FILE_MAX ((size_t)64 << 10)
 #define SECTION "sandbox \""
 
 const char *
@@ -40,6 +42,7 @@ struct file {
 	struct rsb_config *config;
 	const char *sandbox; /* whose section counts in this pass; NULL: the plain ones */
 	int untrusted;
+	char *const *env;
 };
 
 /* -ENOENT: of another sandbox, or of none. */
@@ -89,15 +92,20 @@ on_entry(void *arg, const struct rsb_inifile_entry *entry, struct rsb_diag *diag
 static int
 load_file(const char *path, struct file *file, const char *sandbox, struct rsb_diag *diag)
 {
+	rsb_autofree char *root = NULL;
 	rsb_autofree char *text = NULL;
 	int r;
 
-	r = rsb_fd_read_file(AT_FDCWD, path, FILE_MAX, &text);
+	r = rsb_fd_read_file(AT_FDCWD, path, RSB_CONFIG_FILE_MAX, &text);
 	if (r == -ENOENT || r == -ENOTDIR)
 		return 0;
 	if (r < 0)
 		return rsb_diag_set(diag, r, "cannot read %s: %s", path, rsb_diag_text(NULL, r));
 	rsb_setting_source(file->config);
+	/* Without a state directory nothing was trusted. */
+	if (file->untrusted && rsb_state_root(file->env, &root, NULL) >= 0 &&
+		rsb_trust_has(root, path, text))
+		file->untrusted = 0;
 	file->sandbox = NULL;
 	r = rsb_inifile_parse(path, text, on_entry, file, diag);
 	if (r < 0 || !sandbox)
@@ -106,12 +114,8 @@ load_file(const char *path, struct file *file, const char *sandbox, struct rsb_d
 	return rsb_inifile_parse(path, text, on_entry, file, diag);
 }
 
-/*
- * .rsb/config of dir or the next directory above that has one, up to the repository's root.
- * Caller frees; NULL: none.
- */
-static int
-find_project(const char *dir, char **ret_path)
+int
+rsb_config_project(const char *dir, char **ret_path)
 {
 	rsb_autofree char *at = strdup(dir);
 	char *slash;
@@ -119,6 +123,8 @@ find_project(const char *dir, char **ret_path)
 	*ret_path = NULL;
 	if (!at)
 		return -ENOMEM;
+	if (dir[0] != '/' || rsb_mountpoint_covers(dir))
+		return 0;
 	for (;;) {
 		rsb_autofree char *path = rsb_str_path(at, ".rsb/config");
 		rsb_autofree char *git = rsb_str_path(at, ".git");
@@ -155,7 +161,7 @@ load_files(const struct rsb_config_source *source, struct rsb_config *config, st
 	rsb_autofree char *user =
 		named && named[0] ? strdup(named) : user_file(source->env, "config");
 	rsb_autofree char *project = NULL;
-	struct file file = { .config = config };
+	struct file file = { .config = config, .env = source->env };
 	int r;
 
 	if (!etc || !user)
@@ -166,7 +172,7 @@ load_files(const struct rsb_config_source *source, struct rsb_config *config, st
 	r = load_file(user, &file, source->sandbox, diag);
 	if (r < 0 || !source->project_dir)
 		return r;
-	r = find_project(source->project_dir, &project);
+	r = rsb_config_project(source->project_dir, &project);
 	if (r < 0 || !project)
 		return r;
 	file.untrusted = 1;

@@ -6,7 +6,7 @@
  * What rsb.conf(5) can say, as plain data, after all its sources were laid over each other.
  * From the strongest: options and -o (the last of two wins), environment, the project's
  * .rsb/config (keys that could start a program, reach another server or touch a secret are
- * refused there), $XDG_CONFIG_HOME/rsb/config, /etc/rsb/config, built-in values. A [sandbox
+ * refused there unless the file is trusted, keeper/trust.h), $XDG_CONFIG_HOME/rsb/config, /etc/rsb/config, built-in values. A [sandbox
  * "NAME"] section counts for that sandbox, over [sandbox] of the same file. A list key
  * replaces the weaker source's list; "key += value" adds.
  *
@@ -22,6 +22,7 @@
 #include "util/secret.h"
 
 #define RSB_CONFIG_LIST_MAX 256
+#define RSB_CONFIG_FILE_MAX ((size_t)64 << 10)
 
 struct rsb_config_list {
 	char **items; /* NULL-terminated; never NULL */
@@ -96,6 +97,12 @@ struct rsb_config_source {
 rsb_nodiscard int rsb_config_load(const struct rsb_config_source *source,
 	struct rsb_config *ret_config, struct rsb_diag *diag);
 void rsb_config_done(struct rsb_config *config);
+
+/*
+ * The project's file for dir (absolute): .rsb/config there or above, up to the repository's root.
+ * *ret_path NULL: there is none; one that lies in a mount of ours is the sandbox's, and none.
+ */
+rsb_nodiscard int rsb_config_project(const char *dir, char **ret_path);
 
 /*
  * The API key, from the first source that has one: $CREDENTIALS_DIRECTORY/rsb-api-key,

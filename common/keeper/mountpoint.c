@@ -88,6 +88,26 @@ rsb_mountpoint_is_ours(const char *mountpoint, const char *name)
 	       strncmp(source, "rsb:", 4) == 0 && strcmp(source + 4, name) == 0;
 }
 
+bool
+rsb_mountpoint_covers(const char *path)
+{
+	rsb_autofree char *at = strdup(path);
+	char *slash;
+
+	while (at && *at) {
+		rsb_autofree char *type = NULL;
+		rsb_autofree char *source = NULL;
+
+		if (find_mount(at, &type, &source) == 0)
+			return strcmp(type, "fuse.rsb") == 0;
+		slash = strrchr(at, '/');
+		if (!slash)
+			break;
+		*slash = '\0';
+	}
+	return false;
+}
+
 int
 rsb_mountpoint_resolve(const char *path, char **ret_mountpoint, struct rsb_diag *diag)
 {

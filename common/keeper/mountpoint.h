@@ -27,6 +27,8 @@ rsb_nodiscard int rsb_mountpoint_check(const char *mountpoint, struct rsb_diag *
 /* It would sync itself: -EINVAL when mountpoint is dir or lies in it. dir empty: there is none. */
 rsb_nodiscard int rsb_mountpoint_outside(
 	const char *mountpoint, const char *dir, struct rsb_diag *diag);
+/* Whether path (absolute, without links) lies in a mount of ours: what is there is a sandbox's. */
+bool rsb_mountpoint_covers(const char *path);
 /* A mount with our source and type is there: 1, else 0. */
 int rsb_mountpoint_is_ours(const char *mountpoint, const char *name);
 

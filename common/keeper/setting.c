@@ -248,7 +248,8 @@ rsb_setting_set(struct rsb_config *config, const struct rsb_setting *setting, st
 		return rsb_diag_set(diag, -EACCES, "%s.%s does not belong here; see credentials",
 			setting->section, setting->key);
 	if (setting->untrusted && !(row->flags & HARMLESS))
-		return rsb_diag_set(diag, -EACCES, "%s.%s is not taken from a project's file",
+		return rsb_diag_set(diag, -EACCES,
+			"%s.%s is not taken from a project's file; 'rsb trust' accepts it",
 			setting->section, setting->key);
 	r = set_value(config, row, setting->value, setting->add);
 	if (r == -EINVAL)

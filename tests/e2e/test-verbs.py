@@ -214,4 +214,33 @@ def test_output_of_those_who_stay(world):
         box.sh("kill $(pidof sleep) || true")
 
 
+def test_a_project_says_what_does_no_harm(world):
+    source = world.fresh("src")
+    os.mkdir(f"{source}/.rsb")
+    with open(f"{source}/.rsb/config", "w", encoding="ascii") as f:
+        f.write("[sync]\nexclude = left-out\n")
+    for name in ("left-out", "kept"):
+        with open(f"{source}/{name}", "w", encoding="ascii"):
+            pass
+    with world.sandbox(source) as box:
+        equal(os.listdir(box.mount), ["kept"], "what is synced")
+        with open(f"{source}/.rsb/config", "a", encoding="ascii") as f:
+            f.write("[exec]\nenv = MINE\n")
+        show = ("sh", "-c", "echo $MINE")
+        r = box.exec(*show, env={"MINE": "x"}, check_status=125)
+        sentence(r, f"{source}/.rsb/config, line 4", "exec.env", "rsb trust")
+        equal(answer(world.run("rsb", "trust", "--json", cwd=source)), {"file": f"{source}/.rsb/config"})
+        equal(box.exec(*show, env={"MINE": "x"}).stdout, b"x\n")
+        with open(f"{source}/.rsb/config", "a", encoding="ascii") as f:
+            f.write("# changed\n")
+        sentence(box.exec(*show, check_status=125), "rsb trust")
+        os.remove(f"{source}/.rsb/config")
+        # What the sandbox wrote is its own.
+        box.sh("mkdir .rsb; printf '[e2b]\\ndomain = evil\\n' > .rsb/config")
+        sentence(world.run("rsb", "trust", cwd=box.mount, check_status=125), "no .rsb/config", "sandbox's own")
+        r = world.run("rsb", "create", "inside", cwd=box.mount)
+        world.rsb("destroy", "inside")
+    os.remove(f"{world.env['XDG_STATE_HOME']}/rsb/.trusted")
+
+
 harness.main(globals())

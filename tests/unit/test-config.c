@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "keeper/config.h"
+#include "keeper/trust.h"
 #include "tests/unit/unit.h"
 #include "util/cleanup.h"
 
@@ -196,6 +197,55 @@ START_TEST(takes_nothing_harmful_from_a_project)
 }
 END_TEST
 
+START_TEST(takes_all_from_a_project_that_is_trusted_until_it_changes)
+{
+	static const char *const text = "[exec]\nenv = MINE\n";
+	char state[128], root[128], path[128];
+	struct rsb_config config;
+	struct rsb_diag diag;
+	struct place place;
+
+	setup(&place);
+	(void)snprintf(state, sizeof(state), "XDG_STATE_HOME=%s", place.dir);
+	(void)snprintf(root, sizeof(root), "%s/rsb", place.dir);
+	(void)snprintf(path, sizeof(path), "%s/project/.rsb/config", place.dir);
+	place.env[1] = state;
+	write_file(&place, "project/.rsb/config", text);
+	ck_assert_int_eq(load(&place, NULL, NULL, &config, &diag), -EACCES);
+	ck_assert_ptr_nonnull(strstr(diag.text, "rsb trust"));
+	ck_assert_int_eq(rsb_trust_add(root, path, text, NULL), 0);
+	ck_assert_int_eq(rsb_trust_add(root, path, text, NULL), 0);
+	ck_assert_int_eq(load(&place, NULL, NULL, &config, &diag), 0);
+	ck_assert_str_eq(config.exec.env.items[0], "MINE");
+	rsb_config_done(&config);
+	write_file(&place, "project/.rsb/config", "[exec]\nenv = OTHER\n");
+	ck_assert_int_eq(load(&place, NULL, NULL, &config, &diag), -EACCES);
+	/* The same words at another place are another file. */
+	ck_assert(rsb_trust_has(root, path, text));
+	ck_assert(!rsb_trust_has(root, "/elsewhere/.rsb/config", text));
+	teardown(&place);
+}
+END_TEST
+
+START_TEST(forgets_the_oldest_trust_when_there_is_too_much)
+{
+	char name[32], root[128];
+	struct place place;
+	unsigned int i;
+
+	setup(&place);
+	(void)snprintf(root, sizeof(root), "%s/user", place.dir);
+	for (i = 0; i < RSB_TRUST_MAX + 1; i++) {
+		(void)snprintf(name, sizeof(name), "/%u", i);
+		ck_assert_int_eq(rsb_trust_add(root, name, "", NULL), 0);
+	}
+	ck_assert(!rsb_trust_has(root, "/0", ""));
+	ck_assert(rsb_trust_has(root, "/1", ""));
+	ck_assert(rsb_trust_has(root, name, ""));
+	teardown(&place);
+}
+END_TEST
+
 START_TEST(refuses_with_file_and_line)
 {
 	static const struct {
@@ -333,6 +383,8 @@ main(void)
 		lets_a_named_section_count_for_its_sandbox,
 		replaces_lists_and_adds_to_them,
 		takes_nothing_harmful_from_a_project,
+		takes_all_from_a_project_that_is_trusted_until_it_changes,
+		forgets_the_oldest_trust_when_there_is_too_much,
 		refuses_with_file_and_line,
 		refuses_a_line_that_would_be_cut,
 		refuses_bad_overrides,

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exec/report.h"
+#include "exec/verbs.h"
+#include "keeper/trust.h"
+#include "util/cleanup.h"
+#include "util/fd.h"
+
+/* The project file of dir, as it is now. */
+static int
+trust(const char *dir, char **env, char **ret_path, struct rsb_diag *diag)
+{
+	rsb_autofree char *where = realpath(dir, NULL);
+	rsb_autofree char *path = NULL;
+	rsb_autofree char *text = NULL;
+	rsb_autofree char *root = NULL;
+	int r;
+
+	if (!where)
+		return rsb_diag_set(diag, -errno, "%s: %s", dir, strerror(errno));
+	r = rsb_config_project(where, &path);
+	if (r < 0)
+		return r;
+	if (!path)
+		return rsb_diag_set(diag, -ENOENT,
+			"there is no .rsb/config in %s or above it, or it is the sandbox's own",
+			where);
+	r = rsb_fd_read_file(AT_FDCWD, path, RSB_CONFIG_FILE_MAX, &text);
+	if (r < 0)
+		return rsb_diag_set(diag, r, "cannot read %s: %s", path, rsb_diag_text(NULL, r));
+	r = rsb_state_root(env, &root, diag);
+	if (r >= 0)
+		r = rsb_trust_add(root, path, text, diag);
+	if (r >= 0)
+		*ret_path = rsb_steal(&path);
+	return r;
+}
+
+static int
+say(const struct rsb_verb_common *common, const char *path)
+{
+	RSB_CLEANUP(rsb_report_done) struct rsb_report report = { 0 };
+
+	if (common->json) {
+		rsb_report_init(&report);
+		rsb_report_str(&report, "file", path);
+		return rsb_report_print(&report);
+	}
+	if (!common->quiet)
+		(void)printf("%s is trusted until it is changed\n", path);
+	return 0;
+}
+
+static int
+run_trust(const struct rsb_verb *verb, int argc, char **argv, char **env)
+{
+	static const struct option options[] = { RSB_VERB_LONG, { 0 } };
+	rsb_autofree char *path = NULL;
+	struct rsb_verb_common common = { 0 };
+	struct rsb_diag diag = { 0 };
+	int status;
+	int c;
+	int r;
+
+	while ((c = getopt_long(argc, argv, RSB_VERB_LETTERS, options, NULL)) != -1)
+		if (rsb_verb_option(verb, c, &common, &status))
+			return status;
+	if (argc - optind > 1)
+		return rsb_verb_usage(verb, "one directory at a time");
+	r = trust(optind < argc ? argv[optind] : ".", env, &path, &diag);
+	if (r >= 0)
+		r = say(&common, path);
+	return r < 0 ? rsb_verb_failed(verb, r, &diag) : 0;
+}
+
+const struct rsb_verb rsb_verb_trust = {
+	.name = "trust",
+	.usage = "trust [OPTION]... [DIR]",
+	.help = "Accept all that DIR's .rsb/config says, as it is now.",
+	.run = run_trust,
+};
