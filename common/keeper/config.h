@@ -3,15 +3,15 @@
 #define RSB_CONFIG_H
 
 /*
- * What rsb.conf(5) can say, as plain data, after all its sources were laid over each other.
- * From the strongest: options and -o (the last of two wins), environment, the project's
- * .rsb/config (keys that could start a program, reach another server or touch a secret are
- * refused there unless the file is trusted, keeper/trust.h), $XDG_CONFIG_HOME/rsb/config, /etc/rsb/config, built-in values. A [sandbox
- * "NAME"] section counts for that sandbox, over [sandbox] of the same file. A list key
- * replaces the weaker source's list; "key += value" adds.
+ * What rsb.conf(5) can say, as plain data, after all its sources were laid over each other. From
+ * the strongest: options and -o (the last of two wins), environment, the project's .rsb/config
+ * (keys that could start a program, reach another server or touch a secret are refused there
+ * unless the file is trusted, keeper/trust.h), $XDG_CONFIG_HOME/rsb/config, /etc/rsb/config,
+ * built-in values. A [sandbox "NAME"] section counts for that sandbox, over [sandbox] of the same
+ * file. A list key replaces the weaker source's list; "key += value" adds.
  *
- * An unknown key, a bad value, or a line that the reader would have to cut is refused with
- * file and line in one sentence.
+ * An unknown key, a bad value, or a line that the reader would have to cut is refused with file
+ * and line in one sentence.
  */
 
 #include <stdbool.h>

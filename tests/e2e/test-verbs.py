@@ -243,4 +243,22 @@ def test_a_project_says_what_does_no_harm(world):
     os.remove(f"{world.env['XDG_STATE_HOME']}/rsb/.trusted")
 
 
+def test_mount_by_mount(world):
+    """mount -t fuse.rsb and fstab, with the helper in /sbin, where the machine has nothing of ours."""
+    with world.sandbox() as box:
+        box.write("file", b"x")
+        world.rsb("umount", box.name)
+        sbin = world.fresh("sbin")
+        os.symlink(f"{world.bin}/rsb-mount", f"{sbin}/mount.fuse.rsb")
+        fstab = f"{world.tmp}/fstab"
+        mount = world.fresh("mnt")
+        with open(fstab, "w", encoding="ascii") as f:
+            f.write(f"{box.name} {mount} fuse.rsb noauto,_netdev,nofail 0 0\n")
+        script = f"mount --bind {sbin} /sbin; {{}}; cat {mount}/file; umount {mount}"
+        for how in (f"mount -t fuse.rsb -o ro {box.name} {mount}", f"mount -T {fstab} {mount}"):
+            r = world.run("unshare", "-m", "sh", "-ec", script.format(how))
+            equal(r.stdout, b"x", how)
+            harness.wait_until(lambda: not daemons(world), 20, "the daemon ends")
+
+
 harness.main(globals())

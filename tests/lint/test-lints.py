@@ -26,6 +26,18 @@ def including(header):
     return SPDX + f"#include {header}\n"
 
 
+def verb(name, options="", more=""):
+    table = f"\tstatic const struct option options[] = {{\n\t\t{options}{{ 0 }},\n\t}};\n\n"
+    return (SPDX + f"static int\nrun_{name}(void)\n{{\n{table}\treturn options[0].val;\n}}\n\n"
+            f"const struct rsb_verb rsb_verb_{name} = {{\n\t.name = \"{name}\",\n"
+            f"\t.more = \"{more}\",\n\t.run = run_{name},\n}};\n")
+
+
+def setting(key, value="1"):
+    return SPDX + ("/* clang-format off */\nstatic const struct row rows[] = {\n"
+                   f'\t{{ "s", "{key}", NUMBER, 0, AT(s.{key}), "{value}", NULL, 0, 0 }},\n}};\n')
+
+
 # lint, what is wrong, the file, its text, what is said
 BAD = [
     ("layers", "upward", "common/util/y.c", including('"fuse/y.h"'), "does not stand on fuse"),
@@ -92,6 +104,16 @@ BAD = [
     ("shell", "by name", "packaging/y.sh", "#!/bin/bash\ncd x\nrm \"$1\"\n", "SC2164"),
     ("man", "macro", "man/y.1", ".Dd January 1, 2026\n.Dt Y 1\n.Os\n.Sh NAME\n.Nm y\n.Nd y\n.Zz\n",
      "unknown macro"),
+    ("usage", "verb without a page", "exec/cmd-z.c", verb("z"), "the verb z is missing"),
+    ("usage", "option without help", "exec/cmd-x.c",
+     verb("x", "{ \"all\", no_argument, NULL, 'a' },\n\t\t"), "--all is not in the help of x"),
+    ("usage", "option without a page", "exec/cmd-x.c",
+     verb("x", "{ \"both\", no_argument, NULL, 'b' },\n\t\t", "--both"), "--both of x is missing"),
+    ("usage", "help without option", "exec/cmd-x.c", verb("x", more="--none"), "x has no --none"),
+    ("usage", "setting without a page", "common/keeper/setting.c", setting("l"), "s.l is missing"),
+    ("usage", "page without setting", "common/keeper/setting.c", setting("l"), "there is no s.k"),
+    ("usage", "another default", "common/keeper/setting.c", setting("k", "2"), "2 is its default"),
+    ("usage", "verb in the README", "README.md", "Try `rsb none`.\n", "there is no verb none"),
 ]
 
 # What looks bad and is not.
@@ -113,9 +135,16 @@ GOOD = {
     "tests/unit/test-x.c": including("<jansson.h>") + '\n#include "local.h"\n#include "util/x.h"\n',
     "tests/unit/local.h": HEADER.replace("_X_", "_LOCAL_"),
     "packaging/run": '#!/bin/sh\nrm "$1"\n',
-    "README.md": "See /home/user/workspace, \"/wo" "rk/x\" and x" + PLACE + ".\n",
+    "README.md": "Try `rsb x`. See /home/user/workspace, \"/wo" "rk/x\" and x" + PLACE + ".\n",
     "man/x.1": ".Dd January 1, 2026\n.Dt X 1\n.Os\n.Sh NAME\n.Nm x\n.Nd y\n"
                ".Sh DESCRIPTION\nText.\n",
+    "man/rsb.1": ".Dd January 1, 2026\n.Dt RSB 1\n.Os\n.Sh NAME\n.Nm rsb\n.Nd y\n"
+                 ".Sh DESCRIPTION\n.Bl -tag -width Ds\n.It Cm x Op Fl \\-all\nText.\n.El\n",
+    "man/rsb.conf.5": ".Dd January 1, 2026\n.Dt RSB.CONF 5\n.Os\n.Sh NAME\n.Nm rsb.conf\n.Nd y\n"
+                      ".Sh DESCRIPTION\nText.\n.Ss [s]\n.Bl -tag -width Ds\n.It Ar k No = 1\nText.\n.El\n"
+                      ".Sh EXAMPLES\nText.\n",
+    "exec/cmd-x.c": verb("x", "{ \"all\", no_argument, NULL, 'a' },\n\t\t", "--all"),
+    "common/keeper/setting.c": setting("k"),
     "build-x/y.c": "int x; // not ours\n",
     # What others may include in the bad samples.
     "exec/y.h": SPDX + "#ifndef RSB_EXEC_Y_H\n#define RSB_EXEC_Y_H\n#endif\n",

@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Programs, their help, the manual pages and the README know the same verbs, options and settings."""
+
+import re
+
+import tree as lint
+
+VERB = re.compile(r"const struct rsb_verb rsb_verb_\w+ = \{(.*?)\n\};", re.S)
+TABLE = re.compile(r"static const struct option \w+\[\] = \{(.*?)\};", re.S)
+OPTION = re.compile(r'\{ "([a-z-]+)", \w+, NULL, (?:\'(\w)\'|\w+) \}')
+SETTING = re.compile(r'^\t\{ "(\w+)", "(\w+)", (\w+), ([A-Z_| 0]+), [^,]+, (?:"([^"]*)"|\w+),', re.M)
+# A program: where its table of options is, its help, its page.
+PROGRAMS = [("exec/exec.c", "exec/exec.c", "man/rsb-exec.1"),
+            ("fuse/options.c", "fuse/main.c", "man/rsb-mount.8")]
+
+
+def strings(text):
+    return "".join(re.findall(r'"((?:\\.|[^"\\])*)"', text))
+
+
+def page(tree, name):
+    return (tree.text(name) or "").replace("\\-", "-").replace(" Ns ", "")
+
+
+def items(text):
+    """What .It lines of a page have behind them, up to the next .It."""
+    return re.split(r"^\.It ", text, flags=re.M)[1:]
+
+
+def in_page(part, long, short):
+    return f"-{long}" in part or bool(short) and re.search(rf"\bFl {short}\b", part)
+
+
+def check_verbs(tree, man):
+    verbs = {}
+    for name in tree.names:
+        if not re.fullmatch(r"exec/cmd-[a-z]+\.c", name):
+            continue
+        text = tree.text(name)
+        for body in VERB.findall(text):
+            verb = re.search(r'\.name = "(\w+)"', body).group(1)
+            verbs[verb] = (name, body, re.search(r"\.run = (\w+)", body).group(1), text)
+    for verb, (name, body, run, text) in sorted(verbs.items()):
+        part = next((i for i in items(man) if re.match(rf"Cm {verb}\b", i)), None)
+        if part is None:
+            yield f"man/rsb.1: the verb {verb} is missing"
+            continue
+        function = text[text.index(f"\n{run}("):]
+        table = TABLE.search(function[:function.index("\n}\n")])
+        for long, short in OPTION.findall(table.group(1) if table else ""):
+            if f"--{long}" not in strings(body):
+                yield f"{name}: --{long} is not in the help of {verb}"
+            if not in_page(part.split("\n")[0], long, short):
+                yield f"man/rsb.1: --{long} of {verb} is missing"
+        for long in re.findall(r"--([a-z-]+)", strings(body)):
+            if not table or long not in dict(OPTION.findall(table.group(1))):
+                yield f"{name}: {verb} has no --{long}"
+    for verb in re.findall(r"\brsb ([a-z]+)\b", "\n".join(re.findall(r"`([^`\n]*)`", tree.text("README.md") or ""))):
+        if verb not in verbs:
+            yield f"README.md: there is no verb {verb}"
+
+
+def check_programs(tree):
+    for where, helps, manual in PROGRAMS:
+        if where not in tree.names or helps not in tree.names:
+            continue
+        table = TABLE.search(tree.text(where))
+        for long, _ in OPTION.findall(table.group(1)):
+            if f"--{long}" not in strings(tree.text(helps)):
+                yield f"{helps}: --{long} is not in the help"
+            if f"-{long}" not in page(tree, manual):
+                yield f"{manual}: --{long} is missing"
+
+
+def check_settings(tree):
+    sections = dict(re.findall(r"^\.Ss \[(\w+)\]\n(.*?)(?=^\.S[sh] )", page(tree, "man/rsb.conf.5"), re.M | re.S))
+    known = set()
+    for section, key, kind, flags, value in SETTING.findall(tree.text("common/keeper/setting.c")):
+        if "ENV_ONLY" in flags:
+            continue
+        known.add((section, key))
+        item = next((i for i in items(sections.get(section, "")) if re.match(rf"Ar {key}\b", i)), None)
+        if item is None:
+            yield f"man/rsb.conf.5: {section}.{key} is missing"
+        elif kind != "LIST" and value not in ("", "0") and not item.startswith(f"Ar {key} No = {value}\n"):
+            yield f"man/rsb.conf.5: {section}.{key} does not say that {value} is its default"
+    for section, text in sections.items():
+        for item in items(text):
+            key = re.match(r"Ar (\w+)", item).group(1)
+            if (section, key) not in known:
+                yield f"man/rsb.conf.5: there is no {section}.{key}"
+
+
+def check(tree):
+    if "man/rsb.1" in tree.names:
+        yield from check_verbs(tree, page(tree, "man/rsb.1"))
+    yield from check_programs(tree)
+    if "common/keeper/setting.c" in tree.names:
+        yield from check_settings(tree)
+
+
+if __name__ == "__main__":
+    lint.main(__doc__, check)
