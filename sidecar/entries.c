@@ -115,6 +115,31 @@ rsb_entries_keep(struct rsb_entries *t, struct rsb_entry *e, int *dir_fd, struct
 	t->n_lru++;
 }
 
+/* Ends *link; its parent has one child less. */
+static struct rsb_entry *
+drop_alias(struct rsb_entries *t, struct rsb_alias **link)
+{
+	struct rsb_alias *alias = *link;
+	struct rsb_entry *parent = alias->parent;
+
+	*link = alias->next;
+	t->n_alias--;
+	parent->n_child--;
+	free(alias->name);
+	free(alias);
+	return parent;
+}
+
+static struct rsb_alias **
+find_alias(struct rsb_entry *e, const struct rsb_entry *parent, const char *name)
+{
+	struct rsb_alias **link = &e->aliases;
+
+	while (*link && ((*link)->parent != parent || strcmp((*link)->name, name) != 0))
+		link = &(*link)->next;
+	return link;
+}
+
 /* Removes e, and whatever only e kept, unless something needs it. */
 void
 rsb_entries_reap(struct rsb_entries *t, struct rsb_entry *e, struct rsb_trash *trash)
@@ -129,6 +154,9 @@ rsb_entries_reap(struct rsb_entries *t, struct rsb_entry *e, struct rsb_trash *t
 			return;
 		rsb_entries_hide(t, e);
 		drop_lru(t, e);
+		/* Only a file has them, and what they lie in is a directory: one step deep. */
+		while (e->aliases)
+			rsb_entries_reap(t, drop_alias(t, &e->aliases), trash);
 		t->n_entry--;
 		e->same = trash->dead;
 		trash->dead = e;
@@ -152,12 +180,62 @@ rsb_entries_unhint(struct rsb_entries *t, struct rsb_entry *e, struct rsb_trash 
 	rsb_entries_reap(t, parent, trash);
 }
 
+void
+rsb_entries_unname(struct rsb_entries *t, struct rsb_entry *e, uint64_t parent_id, const char *name,
+	struct rsb_trash *trash)
+{
+	const struct rsb_entry *parent = rsb_map_get(&t->ids, parent_id);
+	struct rsb_alias **link;
+
+	while (!name && e->aliases)
+		rsb_entries_reap(t, drop_alias(t, &e->aliases), trash);
+	if (!name || (e->parent && e->parent == parent && strcmp(e->name, name) == 0)) {
+		struct rsb_alias *next = e->aliases;
+
+		rsb_entries_unhint(t, e, trash);
+		if (!next)
+			return;
+		e->aliases = next->next;
+		t->n_alias--;
+		e->parent = next->parent;
+		e->name = next->name;
+		free(next);
+		return;
+	}
+	link = find_alias(e, parent, name);
+	if (*link)
+		rsb_entries_reap(t, drop_alias(t, link), trash);
+}
+
+/* The hint becomes the latest alias; where that fails it is lost. */
+static void
+hint_to_alias(struct rsb_entries *t, struct rsb_entry *e, struct rsb_trash *trash)
+{
+	bool may = e->name && e->ident.type != S_IFDIR && t->n_alias < RSB_ALIASES_MAX;
+	struct rsb_alias *alias = may ? rsb_new(struct rsb_alias) : NULL;
+
+	if (!alias) {
+		rsb_entries_unhint(t, e, trash);
+		return;
+	}
+	*alias = (struct rsb_alias){
+		.next = e->aliases,
+		.parent = e->parent,
+		.name = e->name,
+	};
+	e->aliases = alias;
+	t->n_alias++;
+	e->parent = NULL;
+	e->name = NULL;
+}
+
 /* Without memory there is no hint, which costs an ESTALE at worst. */
 void
 rsb_entries_hint(struct rsb_entries *t, struct rsb_entry *e, uint64_t parent_id, const char *name,
 	struct rsb_trash *trash)
 {
 	struct rsb_entry *parent = rsb_map_get(&t->ids, parent_id);
+	struct rsb_alias **link;
 
 	if (e == t->top || !parent || parent == e)
 		return;
@@ -175,7 +253,10 @@ rsb_entries_hint(struct rsb_entries *t, struct rsb_entry *e, uint64_t parent_id,
 		}
 	}
 	parent->n_child++;
-	rsb_entries_unhint(t, e, trash);
+	link = find_alias(e, parent, name);
+	if (*link)
+		(void)drop_alias(t, link); /* a child of parent all the same, so nothing to reap */
+	hint_to_alias(t, e, trash);
 	e->parent = parent;
 	e->name = copy;
 }

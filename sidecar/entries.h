@@ -15,6 +15,16 @@
 #include "util/list.h"
 #include "util/map.h"
 
+/* Of all files. The host may know more, and then it asks again. */
+#define RSB_ALIASES_MAX (1u << 18)
+
+/* Another name that a file was seen under, next to its hint. */
+struct rsb_alias {
+	struct rsb_alias *next; /* an older one */
+	struct rsb_entry *parent;
+	char *name;
+};
+
 struct rsb_entry {
 	uint64_t id; /* 0: the host has no name for it (any more) */
 	struct rsb_ident ident;
@@ -22,9 +32,10 @@ struct rsb_entry {
 	struct rsb_entry *same;   /* next with the same hash; after removal: next of the trash */
 	struct rsb_entry *parent; /* the hint; NULL with name */
 	char *name;
+	struct rsb_alias *aliases; /* the latest first; directories have none */
 	uint64_t n_given;
 	uint32_t n_pin;
-	uint32_t n_child; /* entries whose parent this is */
+	uint32_t n_child; /* hints and aliases whose parent this is */
 	int fd;
 	bool gone; /* no longer found by its ident */
 	struct rsb_list lru;
@@ -37,6 +48,7 @@ struct rsb_entries {
 	struct rsb_list lru;   /* directories with a descriptor, the latest used last */
 	size_t n_lru;
 	size_t n_entry;
+	size_t n_alias;
 	struct rsb_entry *top; /* never reaped */
 };
 
@@ -71,10 +83,16 @@ void rsb_entries_keep(
 void rsb_entries_touch(struct rsb_entries *t, struct rsb_entry *e);
 /* Removes e, and whatever only e kept, unless something needs it. */
 void rsb_entries_reap(struct rsb_entries *t, struct rsb_entry *e, struct rsb_trash *trash);
-/* e has an id. Without memory there is no hint, which costs an ESTALE at worst. */
+/*
+ * e has an id. The hint that it had becomes an alias if e is a file. Without memory there is no
+ * hint, which costs an ESTALE at worst.
+ */
 void rsb_entries_hint(struct rsb_entries *t, struct rsb_entry *e, uint64_t parent_id,
 	const char *name, struct rsb_trash *trash);
 void rsb_entries_unhint(struct rsb_entries *t, struct rsb_entry *e, struct rsb_trash *trash);
+/* It lost this name; NULL: all. Another one that it was seen under becomes the hint. */
+void rsb_entries_unname(struct rsb_entries *t, struct rsb_entry *e, uint64_t parent_id,
+	const char *name, struct rsb_trash *trash);
 /* Its inode number is free: no longer found by its ident. */
 void rsb_entries_hide(struct rsb_entries *t, struct rsb_entry *e);
 

@@ -151,8 +151,7 @@ rsb_nodes_unnamed(struct rsb_nodes *nodes, const struct rsb_ident *ident, uint64
 	rsb_mutex_lock(&nodes->lock);
 	struct rsb_entry *e = rsb_entries_find(&nodes->t, ident);
 	if (e && e != nodes->t.top) {
-		if (gone || (e->parent && e->parent->id == parent && strcmp(e->name, name) == 0))
-			rsb_entries_unhint(&nodes->t, e, &trash);
+		rsb_entries_unname(&nodes->t, e, parent, gone ? NULL : name, &trash);
 		if (gone)
 			rsb_entries_hide(&nodes->t, e);
 	}

@@ -8,7 +8,9 @@
  *
  *  - how often it was given, less what was forgotten;
  *  - the name under which it was seen last, below the node of that directory. It is a hint: the
- *    sandbox renames without telling us, so what a hint leads to is compared with the ident;
+ *    sandbox renames without telling us, so what a hint leads to is compared with the ident. A
+ *    file may have more names, which the host knows as well: they are kept, up to a number, for
+ *    when the hint is removed;
  *  - for directories an O_PATH descriptor, the least lately used of which are closed, and for files
  *    one while the host has them open. A node with a descriptor is found wherever it was moved, and
  *    as long as we hold it (dev, ino) means this inode alone: then a birth time that changed

@@ -183,8 +183,10 @@ replaced(struct renaming *rn, struct rsb_nodes *nodes, struct rsb_rename_rep *re
 	if (!(rn->flags & RENAME_EXCHANGE))
 		return lost_name(&rn->over, nodes, &rn->to, &rep->over_id, &rep->over);
 	r = look_again(&rn->over, nodes, &rep->over_id, &rep->over);
-	if (r == 0)
+	if (r == 0) {
+		rsb_nodes_unnamed(nodes, &rn->over.ident, rn->to.dir, rn->to.name, false);
 		rsb_nodes_named(nodes, &rn->over.ident, rn->from.dir, rn->from.name);
+	}
 	return r;
 }
 
@@ -208,6 +210,7 @@ renamed(struct renaming *rn, struct rsb_nodes *nodes, struct rsb_rename_rep *rep
 		if (r < 0)
 			return r;
 	}
+	rsb_nodes_unnamed(nodes, &rn->moved.ident, rn->from.dir, rn->from.name, false);
 	rsb_nodes_named(nodes, &rn->moved.ident, rn->to.dir, rn->to.name);
 	return 0;
 }

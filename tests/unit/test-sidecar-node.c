@@ -180,6 +180,95 @@ START_TEST(finds_a_file_that_somebody_moved_where_handles_may_be_opened)
 }
 END_TEST
 
+static void
+unlink_in(struct rig *rig, const struct rsb_node *dir, const char *name)
+{
+	const struct rsb_unlink_req req = { .parent = *dir, .name = rsb_bytes_str(name) };
+	struct rsb_unlink_rep rep;
+
+	ck_assert_int_eq(rig_do(rig, unlink, &req, &rep), 0);
+}
+
+static void
+link_in(struct rig *rig, const struct rsb_node *node, const struct rsb_node *dir, const char *name)
+{
+	const struct rsb_link_req req = {
+		.node = *node,
+		.newparent = *dir,
+		.newname = rsb_bytes_str(name),
+	};
+	struct rsb_entry_rep rep;
+
+	ck_assert_int_eq(rig_do(rig, link, &req, &rep), 0);
+	ck_assert_uint_eq(rep.id, node->id);
+}
+
+/* As a program does that makes a file aside and links it to where it belongs. */
+START_TEST(finds_a_file_by_a_name_that_is_left)
+{
+	struct rig rig;
+	struct rsb_node aside, file, again;
+	uint64_t fh;
+
+	/* Here handles may not be opened. Where this is forbidden the test says less. */
+	(void)!unshare(CLONE_NEWUSER);
+	rig_init(&rig);
+	ck_assert_int_eq(rig_mkdir(&rig, &rig_root, "aside", &aside), 0);
+	rig_put(&rig, "aside/temp", "text");
+	ck_assert_int_eq(rig_lookup(&rig, &aside, "temp", &file, NULL), 0);
+	link_in(&rig, &file, &rig_root, "file");
+	ck_assert_int_eq(rig_lookup(&rig, &aside, "temp", &again, NULL), 0);
+	unlink_in(&rig, &aside, "temp");
+	ck_assert_int_eq(rig_open(&rig, &file, O_RDONLY, &fh), 0);
+	ck_assert(rig_reads(&rig, fh, 0, "text"));
+	ck_assert_int_eq(rig_release(&rig, fh), 0);
+
+	/* A rename takes a name away as well. */
+	link_in(&rig, &file, &aside, "second");
+	const struct rsb_rename_req move = {
+		.parent = aside,
+		.name = rsb_bytes_str("second"),
+		.newparent = aside,
+		.newname = rsb_bytes_str("third"),
+	};
+	struct rsb_rename_rep moved;
+	ck_assert_int_eq(rig_do(&rig, rename, &move, &moved), 0);
+	unlink_in(&rig, &rig_root, "file");
+	ck_assert_int_eq(rig_open(&rig, &file, O_RDONLY, &fh), 0);
+	ck_assert_int_eq(rig_release(&rig, fh), 0);
+
+	forget(&rig, file.id, 4);
+	forget(&rig, aside.id, 1);
+	ck_assert_uint_eq(stats(&rig).n_node, 1);
+	rig_done(&rig);
+}
+END_TEST
+
+START_TEST(keeps_the_directory_of_every_name_of_a_file)
+{
+	const unsigned int n_name = 20;
+	struct rig rig;
+	struct rsb_node dir, file;
+	char name[16];
+
+	rig_init(&rig);
+	ck_assert_int_eq(rig_mkdir(&rig, &rig_root, "d", &dir), 0);
+	rig_put(&rig, "0", "text");
+	ck_assert_int_eq(rig_lookup(&rig, &rig_root, "0", &file, NULL), 0);
+	for (unsigned int i = 1; i < n_name; i++) {
+		(void)snprintf(name, sizeof(name), "%u", i);
+		link_in(&rig, &file, i % 2 ? &dir : &rig_root, name);
+	}
+	/* Not by its id any more, but as long as a name in it may be needed. */
+	forget(&rig, dir.id, 1);
+	ck_assert_uint_eq(stats(&rig).n_node, 3);
+	ck_assert_int_eq(rig_getattr(&rig, &file, NULL), 0);
+	forget(&rig, file.id, n_name);
+	ck_assert_uint_eq(stats(&rig).n_node, 1);
+	rig_done(&rig);
+}
+END_TEST
+
 START_TEST(keeps_few_directories_open_and_finds_the_others_again)
 {
 	const unsigned int n_dir = 300;
@@ -368,6 +457,8 @@ main(void)
 		says_stale_when_the_host_expects_something_else,
 		goes_on_with_a_directory_that_somebody_moved,
 		finds_a_file_that_somebody_moved_where_handles_may_be_opened,
+		finds_a_file_by_a_name_that_is_left,
+		keeps_the_directory_of_every_name_of_a_file,
 		keeps_few_directories_open_and_finds_the_others_again,
 		keeps_the_way_to_a_node_whose_directory_was_forgotten,
 		never_makes_a_ring_of_hints,
