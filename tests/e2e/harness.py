@@ -127,14 +127,14 @@ class World:
 
     @contextlib.contextmanager
     def sandbox(self, source=None, up=()):
-        """A sandbox of a directory (a fresh one unless given), mounted; ended afterwards."""
+        """A sandbox of a directory (a fresh one unless given), mounted; ended afterwards. In up, MOUNT is where."""
         source = source or self.fresh("src")
         self.n += 1
         name = f"t{self.n}"
         mount = os.path.join(self.tmp, f"mnt{self.n}")
         box = Sandbox(self, name, mount, source)
         try:
-            self.rsb("up", "--name", name, "-m", mount, *up, source)
+            self.rsb("up", "--name", name, "-m", mount, *(u.replace("MOUNT", mount) for u in up), source)
         except BaseException:
             with contextlib.suppress(Failed):  # what went wrong first is what counts
                 box.down()
