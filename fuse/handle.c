@@ -72,7 +72,7 @@ rsb_handle_open(struct rsb_handles *handles, struct rsb_inode *inode, uint64_t f
 	r = rsb_map_put(&handles->by_fh, fh, handle);
 	if (r < 0) {
 		free(handle);
-		return r == -ENOSPC ? -EMFILE : r;
+		return r == -ENOSPC ? -ENFILE : r;
 	}
 	handle->fh = fh;
 	handle->flags = flags;

@@ -53,7 +53,7 @@ rsb_nodiscard int rsb_handles_new(struct rsb_handles **ret_handles);
 void rsb_handles_free(struct rsb_handles *handles);
 RSB_DEFINE_CLEANUP(struct rsb_handles *, rsb_handles_free)
 
-/* References inode; the caller gets the kernel's reference. -EMFILE over RSB_FHS_MAX, -ENOMEM. */
+/* References inode; the caller gets the kernel's reference. -ENFILE over RSB_FHS_MAX, -ENOMEM. */
 rsb_nodiscard int rsb_handle_open(struct rsb_handles *handles, struct rsb_inode *inode, uint64_t fh,
 	int flags, struct rsb_handle **ret_handle);
 /* NULL: none such. Borrowed. */

@@ -193,8 +193,11 @@ rsb_inode_given(struct rsb_inodes *inodes, uint64_t id, const struct rsb_attr *a
 		return -ESTALE;
 	if (!inode) {
 		r = make(inodes, id, attr, &inode);
-		if (r < 0)
+		if (r < 0) {
+			/* Else the sidecar would keep for ever what it believes that we have. */
+			inodes->forget(inodes->arg, id, 1);
 			return r;
+		}
 	}
 	shared_of(inode)->n_given++;
 	*ret_inode = rsb_inode_ref(inode);

@@ -72,7 +72,7 @@ struct rsb_inode *rsb_inode_next(const struct rsb_inodes *inodes, size_t *cursor
 /*
  * The sidecar gave out id with attr: finds or makes the node, counts the gift, and returns it with
  * a reference that the caller owns. -ESTALE: it is known as another file, or id is not one of
- * ours; -ENFILE, -ENOMEM.
+ * ours; -ENFILE, -ENOMEM: the gift is returned.
  */
 rsb_nodiscard int rsb_inode_given(struct rsb_inodes *inodes, uint64_t id,
 	const struct rsb_attr *attr, struct rsb_inode **ret_inode);

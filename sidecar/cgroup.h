@@ -17,9 +17,9 @@ struct rsb_cgroups;
 
 /*
  * Tries it all once: make one, clone(2) into it, kill it, remove it. An errno when this system does
- * not do it (no cgroup2, not root, not delegated, a kernel before 5.14). Then removes, with all that
- * lives in them, those of sidecars that are dead for certain: their name has the process number, its
- * start time and its PID name space.
+ * not do it (no cgroup2, not root, not delegated, a kernel before 5.14). Then removes, with all
+ * that lives in them, those of sidecars that are dead for certain: their name has the process
+ * number, its start time and its PID name space.
  */
 rsb_nodiscard int rsb_cgroups_new(struct rsb_cgroups **ret_cgroups);
 /* Also kills and removes what is left. NULL is fine. */

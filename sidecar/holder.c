@@ -50,7 +50,8 @@ rsb_holder_new(const struct rsb_root *root, const struct rsb_fh *file, uint64_t 
 		.fd = open_again(root, file),
 	};
 	if (h->fd < 0) {
-		int r = h->fd;
+		/* fcntl(2) knows no other word for it. */
+		int r = h->fd == -EMFILE || h->fd == -ENFILE ? -ENOLCK : h->fd;
 
 		free(h);
 		return r;

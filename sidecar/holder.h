@@ -24,7 +24,7 @@ struct rsb_holder {
 
 struct rsb_holder *rsb_holder_find(
 	const struct rsb_list *holders, const struct rsb_fh *file, uint64_t owner);
-/* In no list yet. -ENOMEM, or why the file cannot be opened once more. */
+/* In no list yet. -ENOMEM, -ENOLCK, or why the file cannot be opened once more. */
 rsb_nodiscard int rsb_holder_new(const struct rsb_root *root, const struct rsb_fh *file,
 	uint64_t owner, struct rsb_holder **ret_holder);
 /* All in a list, which is empty afterwards. */

@@ -9,7 +9,8 @@
  *  - POSIX locks of one owner on one inode are OFD locks of a descriptor that belongs to that pair
  *    alone: closing or unlocking by one owner touches nobody else's. A wait that closes a circle of
  *    the host's owners is refused with EDEADLK, as the kernel does; in one that goes over processes
- *    of the sandbox, which the kernel cannot see, ours is the wait that ends, a second later at the latest.
+ *    of the sandbox, which the kernel cannot see, ours is the wait that ends, a second later at the
+ *    latest.
  *  - flock(2) locks are those of the open file itself, and end with it.
  *
  * A request that waits occupies no worker. One thread tries all that wait again, in the order in

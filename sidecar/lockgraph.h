@@ -3,9 +3,9 @@
 #define RSB_LOCKGRAPH_H
 
 /*
- * Who waits for whose POSIX locks: the host's owners, whose waits the kernel here does not know, and
- * the sandbox's processes, by proc_locks(5). A wait that would close a circle is EDEADLK, as the
- * kernel finds it among its own. Lives for one question; one thread.
+ * Who waits for whose POSIX locks: the host's owners, whose waits the kernel here does not know,
+ * and the sandbox's processes, by proc_locks(5). A wait that would close a circle is EDEADLK, as
+ * the kernel finds it among its own. Lives for one question; one thread.
  */
 
 #include <stdbool.h>
@@ -44,7 +44,7 @@ struct rsb_lockgraph {
 rsb_nodiscard int rsb_lockgraph_init(struct rsb_lockgraph *graph);
 void rsb_lockgraph_done(struct rsb_lockgraph *graph); /* after init failed, too */
 
-/* Lines as in /proc/locks: what processes hold and wait for. What is over the maxima is left out. */
+/* Lines of /proc/locks: what processes hold and wait for. What is over the maxima is left out. */
 void rsb_lockgraph_add_processes(struct rsb_lockgraph *graph, char *text);
 /* Lines as in /proc/self/fdinfo/FD of a descriptor of the owner, on dev and ino as stat(2) says. */
 void rsb_lockgraph_add_owner(

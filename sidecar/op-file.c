@@ -158,16 +158,23 @@ static int
 create_or_open(const struct rsb_root *root, const struct rsb_place *place,
 	const struct rsb_own *own, const struct rsb_create_req *req, int *ret_path_fd)
 {
+	rsb_autoclose int spare = -1;
 	int flags;
 	int fd = flags_of(req->flags, &flags);
 
 	if (fd < 0)
 		return fd;
+	/* For path_fd: a file that was made and then cannot be served would stay. */
+	spare = fcntl(place->dir_fd, F_DUPFD_CLOEXEC, 0);
+	if (spare < 0)
+		return -errno;
 	for (int i = 0; i < CREATE_TRIES; i++) {
 		fd = create_new(place, own, flags & ~O_TRUNC, (mode_t)(req->mode & 07777));
 		if (fd >= 0) {
-			int path_fd = rsb_root_path_fd(root, fd);
+			int path_fd;
 
+			(void)close(rsb_steal_fd(&spare));
+			path_fd = rsb_root_path_fd(root, fd);
 			if (path_fd < 0) {
 				(void)close(fd);
 				return path_fd;

@@ -369,6 +369,52 @@ START_TEST(handles_hold_their_node)
 }
 END_TEST
 
+START_TEST(a_full_table_returns_the_gift_and_recovers)
+{
+	const struct rsb_attr attr = file(103);
+	struct rsb_inode *a, *b, *c;
+	struct world w;
+
+	world_new(&w);
+	w.shared->head.n_node = RSB_NODES_MAX - 2;
+	a = given(&w, 5, 101);
+	b = given(&w, 6, 102);
+	ck_assert_int_eq(rsb_inode_given(w.inodes, 7, &attr, &c), -ENFILE);
+	ck_assert_uint_eq(w.forgot_id, 7);
+	ck_assert_uint_eq(w.forgot_n, 1);
+	/* What is known can be given again. */
+	ck_assert_ptr_eq(given(&w, 6, 102), b);
+	rsb_inode_unref(b);
+	rsb_inode_unref(a);
+	c = given(&w, 7, 103);
+	rsb_inode_unref(b);
+	rsb_inode_unref(c);
+	world_free(&w);
+}
+END_TEST
+
+START_TEST(a_full_table_of_handles_recovers)
+{
+	struct rsb_handles *handles;
+	struct rsb_handle *h, *over;
+	struct rsb_inode *a;
+	struct world w;
+
+	world_new(&w);
+	ck_assert_int_eq(rsb_handles_new(&handles), 0);
+	a = given(&w, 5, 100);
+	for (uint64_t fh = 1; fh <= RSB_FHS_MAX; fh++)
+		ck_assert_int_eq(rsb_handle_open(handles, a, fh, O_RDONLY, &h), 0);
+	ck_assert_int_eq(rsb_handle_open(handles, a, UINT64_MAX, O_RDONLY, &over), -ENFILE);
+	ck_assert_uint_eq(a->n_open, RSB_FHS_MAX);
+	rsb_handle_unref(handles, h);
+	ck_assert_int_eq(rsb_handle_open(handles, a, UINT64_MAX, O_RDONLY, &over), 0);
+	rsb_handles_free(handles);
+	rsb_inode_unref(a);
+	world_free(&w);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -386,6 +432,8 @@ main(void)
 		the_oldest_name_gives_way,
 		lent_names_are_claimed_back_once,
 		handles_hold_their_node,
+		a_full_table_returns_the_gift_and_recovers,
+		a_full_table_of_handles_recovers,
 	};
 
 	return unit_run("mount-inode", tests, RSB_ARRAY_SIZE(tests));

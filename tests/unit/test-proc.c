@@ -410,6 +410,28 @@ START_TEST(loses_nothing_over_broken_connections)
 }
 END_TEST
 
+START_TEST(a_full_table_recovers)
+{
+	static const char *const argv[] = { "true", NULL };
+	const struct near_spawn spawn = { .argv = argv, .flags = RSB_SPAWN_STDIN_NULL };
+	struct near *near = near_new(true);
+	uint64_t procs[RSB_PROCS_MAX], calls[RSB_PROCS_MAX];
+	struct rsb_wait_rep rep;
+	uint64_t over;
+
+	for (size_t i = 0; i < RSB_PROCS_MAX; i++)
+		calls[i] = near_spawn_async(near, &spawn, &procs[i]);
+	for (size_t i = 0; i < RSB_PROCS_MAX; i++)
+		ck_assert_int_eq(near_reply(near, calls[i], NULL), 0);
+	ck_assert_int_eq(near_reply(near, near_spawn_async(near, &spawn, &over), NULL), -ENFILE);
+	near_wait(near, procs[0], RSB_WAIT_TREE, &rep);
+	free_proc(near, procs[0]);
+	near_wait(near, near_spawn(near, &spawn, NULL), RSB_WAIT_LEADER, &rep);
+	ck_assert_uint_eq(rep.exited, 1);
+	near_free(near);
+}
+END_TEST
+
 /* Both rungs run the same: with a cgroup for each command where there are any. */
 int
 main(void)
@@ -427,6 +449,7 @@ main(void)
 		stays_small_under_a_stopped_reader,
 		ends_a_writer_whose_reader_gave_up,
 		loses_nothing_over_broken_connections,
+		a_full_table_recovers,
 	};
 	const TTest *const twice[] = {
 		runs_many_at_once,

@@ -103,7 +103,7 @@ START_TEST(takes_no_queue_for_a_circle)
 	struct scene scene;
 
 	setup(&scene);
-	/* Two waits for one, each with a lock that nobody wants; other bytes of a file that is in one. */
+	/* Two waits for one, each with a lock that nobody wants, and other bytes of a file. */
 	ck_assert_int_eq(lock(&scene, 0, 1, 0), 0);
 	ck_assert_int_eq(lock(&scene, 1, 2, 0), 0);
 	ck_assert_int_eq(lock(&scene, 2, 3, 5), 0);
