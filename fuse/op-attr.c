@@ -106,7 +106,8 @@ fill_setattr(
 		msg->valid &= ~(uint64_t)RSB_SET_ATIME;
 	if (msg->valid & RSB_SET_MTIME_NOW)
 		msg->valid &= ~(uint64_t)RSB_SET_MTIME;
-	if (fs->kernel_kill)
+	/* No member at all: chown(2) to nobody new, or what comes before a fallocate or a copy. */
+	if (fs->kernel_kill || !msg->valid)
 		msg->valid |= RSB_SET_KILL_SUIDGID;
 	msg->mode = attr->st_mode & 07777;
 	msg->size = (uint64_t)attr->st_size;

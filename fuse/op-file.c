@@ -14,9 +14,12 @@
  * back through an appending descriptor must land where they came from.
  */
 static uint64_t
-far_flags(int flags)
+far_flags(const struct rsb_fs *fs, int flags)
 {
-	return (uint64_t)(flags & (O_ACCMODE | O_TRUNC | O_EXCL | O_SYNC | O_DSYNC));
+	uint64_t far = (uint64_t)(flags & (O_ACCMODE | O_TRUNC | O_EXCL | O_SYNC | O_DSYNC));
+
+	/* It did so itself where it does not ask us to: root's truncation takes nothing away. */
+	return fs->kernel_kill ? far : far | RSB_OPEN_KEEP_SUIDGID;
 }
 
 static void
@@ -103,7 +106,7 @@ op_open(fuse_req_t req, fuse_ino_t nodeid, struct fuse_file_info *fi)
 	msg = (struct rsb_open_req){
 		.node = inode->wire,
 		.fh = fop->handle->fh,
-		.flags = far_flags(fi->flags),
+		.flags = far_flags(fs, fi->flags),
 	};
 	if (fi->flags & O_TRUNC) {
 		rsb_push_inode(fs, inode);
@@ -184,7 +187,7 @@ op_create(
 		.name = rsb_bytes_str(name),
 		.id = rsb_link_new_ids(fs->link, 1),
 		.fh = fop->fi.fh,
-		.flags = far_flags(fi->flags),
+		.flags = far_flags(fs, fi->flags),
 		.mode = mode & 07777,
 		.who = rsb_idmap_who(&fs->config.idmap, ctx->uid, ctx->gid),
 	};

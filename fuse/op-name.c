@@ -113,7 +113,9 @@ op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	struct rsb_lookup_req msg = { .name = rsb_bytes_str(name) };
 	struct rsb_fop *fop;
 
-	if (dir && rsb_inode_check(dir) == 0 && lookup_known(req, dir, name))
+	/* In a listed directory it would be taken for absent, which says less. */
+	if (strlen(name) <= RSB_NAME_MAX && dir && rsb_inode_check(dir) == 0 &&
+		lookup_known(req, dir, name))
 		return;
 	fop = begin(req, parent, name);
 	if (!fop)

@@ -61,6 +61,8 @@ kill_flag(const uint8_t *data, size_t size, uint32_t opcode)
 	size_t left = size - sizeof(struct fuse_in_header);
 	struct fuse_write_in write_in;
 	struct fuse_setattr_in setattr_in;
+	struct fuse_open_in open_in;
+	struct fuse_create_in create_in;
 
 	switch (opcode) {
 	case FUSE_WRITE:
@@ -73,6 +75,16 @@ kill_flag(const uint8_t *data, size_t size, uint32_t opcode)
 			return 0;
 		memcpy(&setattr_in, arg, sizeof(setattr_in));
 		return setattr_in.valid & FATTR_KILL_SUIDGID;
+	case FUSE_OPEN:
+		if (left < sizeof(open_in))
+			return 0;
+		memcpy(&open_in, arg, sizeof(open_in));
+		return open_in.open_flags & FUSE_OPEN_KILL_SUIDGID;
+	case FUSE_CREATE:
+		if (left < sizeof(create_in))
+			return 0;
+		memcpy(&create_in, arg, sizeof(create_in));
+		return create_in.open_flags & FUSE_OPEN_KILL_SUIDGID;
 	default:
 		return 0;
 	}

@@ -93,7 +93,8 @@ set_owner(int fd, const struct rsb_setattr_req *req)
 	uid_t uid = req->valid & RSB_SET_UID ? (uid_t)req->uid : (uid_t)-1;
 	gid_t gid = req->valid & RSB_SET_GID ? (gid_t)req->gid : (gid_t)-1;
 
-	if (!(req->valid & (RSB_SET_UID | RSB_SET_GID)))
+	/* To nobody new: the kernel drops set-user-ID by its own rules, and the ctime moves. */
+	if (!(req->valid & (RSB_SET_UID | RSB_SET_GID)) && req->valid != RSB_SET_KILL_SUIDGID)
 		return 0;
 	return fchownat(fd, "", uid, gid, AT_EMPTY_PATH) < 0 ? -errno : 0;
 }

@@ -75,9 +75,9 @@ enter_file(struct rsb_sess *sess, uint64_t fh, uint64_t id, int fd, int path_fd)
 }
 
 static int
-open_path(const struct rsb_root *root, int path_fd, int flags)
+open_path(const struct rsb_root *root, int path_fd, int flags, uint64_t wire)
 {
-	if (flags & O_TRUNC) {
+	if (flags & O_TRUNC && !(wire & RSB_OPEN_KEEP_SUIDGID)) {
 		int r = rsb_perm_kill_suidgid(root, path_fd);
 		if (r < 0)
 			return r;
@@ -108,7 +108,7 @@ open_node(struct rsb_sess *sess, const struct rsb_open_req *req, struct rsb_attr
 	rsb_autoclose int path_fd = rsb_resolve(sess->nodes, &req->node);
 	if (path_fd < 0)
 		return path_fd;
-	rsb_autoclose int fd = open_path(rsb_nodes_root(sess->nodes), path_fd, flags);
+	rsb_autoclose int fd = open_path(rsb_nodes_root(sess->nodes), path_fd, flags, req->flags);
 	if (fd < 0)
 		return fd;
 	r = rsb_nodes_attr(sess->nodes, req->node.id, fd, &rep->attr);
@@ -140,14 +140,14 @@ create_new(const struct rsb_place *place, const struct rsb_own *own, int flags, 
 }
 
 static int
-open_existing(
-	const struct rsb_root *root, const struct rsb_place *place, int flags, int *ret_path_fd)
+open_existing(const struct rsb_root *root, const struct rsb_place *place, int flags, uint64_t wire,
+	int *ret_path_fd)
 {
 	rsb_autoclose int path_fd = rsb_place_child(place);
 
 	if (path_fd < 0)
 		return path_fd;
-	int fd = open_path(root, path_fd, flags);
+	int fd = open_path(root, path_fd, flags, wire);
 	if (fd >= 0)
 		*ret_path_fd = rsb_steal_fd(&path_fd);
 	return fd;
@@ -184,7 +184,7 @@ create_or_open(const struct rsb_root *root, const struct rsb_place *place,
 		}
 		if (fd != -EEXIST || req->flags & WIRE_EXCL)
 			return fd;
-		fd = open_existing(root, place, flags, ret_path_fd);
+		fd = open_existing(root, place, flags, req->flags, ret_path_fd);
 		if (fd != -ENOENT)
 			return fd;
 	}

@@ -86,6 +86,11 @@ enum rsb_set {
 	RSB_SET_KILL_SUIDGID = 1 << 8,
 };
 
+/* Among the flags of open and create, which are those of open(2). */
+enum rsb_open_flag {
+	RSB_OPEN_KEEP_SUIDGID = 1 << 30, /* truncating does not drop set-user-ID */
+};
+
 enum rsb_write_flag {
 	RSB_WRITE_APPEND = 1 << 0,       /* at the end of the file, whatever offset says */
 	RSB_WRITE_KILL_SUIDGID = 1 << 1, /* drop set-user-ID and set-group-ID first */

@@ -214,6 +214,16 @@ START_TEST(drops_set_user_id_when_told_to)
 	};
 	ck_assert_int_eq(setattr(&rig, &req, &attr), 0);
 	ck_assert_uint_eq(attr.mode, S_IFREG | 0775);
+
+	/* Alone, as chown(2) to nobody new. */
+	struct rsb_attr before = attr;
+	ck_assert_int_eq(fchmodat(rig.dir_fd, "f", 06775, 0), 0);
+	ck_assert_int_eq(usleep(11000), 0);
+	req.valid = RSB_SET_KILL_SUIDGID;
+	ck_assert_int_eq(setattr(&rig, &req, &attr), 0);
+	ck_assert_uint_eq(attr.mode, S_IFREG | 0775);
+	ck_assert_uint_eq(attr.size, 1);
+	ck_assert(attr.ctime.sec != before.ctime.sec || attr.ctime.nsec != before.ctime.nsec);
 	rig_done(&rig);
 }
 END_TEST

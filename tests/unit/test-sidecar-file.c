@@ -97,6 +97,13 @@ START_TEST(creates_or_opens_but_never_through_a_link)
 	ck_assert_int_eq(create(&rig, "f", O_RDWR | WIRE_TRUNC, &fh, &rep), 0);
 	ck_assert_uint_eq(rep.attr.size, 0);
 
+	ck_assert_int_eq(fchmodat(rig.dir_fd, "f", 04755, 0), 0);
+	ck_assert_int_eq(
+		create(&rig, "f", O_RDWR | WIRE_TRUNC | RSB_OPEN_KEEP_SUIDGID, &fh, &rep), 0);
+	ck_assert_uint_eq(rep.attr.mode & 07000, geteuid() == 0 ? 04000 : 0);
+	ck_assert_int_eq(create(&rig, "f", O_RDWR | WIRE_TRUNC, &fh, &rep), 0);
+	ck_assert_uint_eq(rep.attr.mode & 07000, 0);
+
 	ck_assert_int_eq(symlinkat("f", rig.dir_fd, "sym"), 0);
 	ck_assert_int_eq(create(&rig, "sym", O_RDWR, &fh, &rep), -ELOOP);
 	ck_assert_int_eq(symlinkat("nowhere", rig.dir_fd, "dangling"), 0);
