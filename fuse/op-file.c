@@ -214,6 +214,19 @@ on_unlocked(struct rsb_fop *fop, int r, const void *rep)
 	rsb_push_drain(fop, fop->handle, on_flushed);
 }
 
+/* A process gives up all its locks of a file with whatever descriptor of it it closes. */
+static bool
+may_hold_locks(const struct rsb_inode *inode)
+{
+	struct rsb_list *pos;
+
+	rsb_list_for_each (pos, &inode->handles) {
+		if (rsb_list_entry(pos, struct rsb_handle, of_inode)->posix_locks)
+			return true;
+	}
+	return false;
+}
+
 void
 op_flush(fuse_req_t req, fuse_ino_t nodeid, struct fuse_file_info *fi)
 {
@@ -221,14 +234,16 @@ op_flush(fuse_req_t req, fuse_ino_t nodeid, struct fuse_file_info *fi)
 	struct rsb_handle *handle = rsb_handle_get(fs->handles, fi->fh);
 	struct rsb_unlock_all_req msg;
 	struct rsb_fop *fop;
+	bool locks;
 
 	(void)nodeid;
 	if (!handle) {
 		rsb_reply_req_err(req, -EBADF);
 		return;
 	}
+	locks = may_hold_locks(handle->inode);
 	rsb_push_handle(fs, handle);
-	if (handle->n_done == handle->n_sent && !handle->posix_locks) {
+	if (handle->n_done == handle->n_sent && !locks) {
 		int r = rsb_handle_take_error(handle);
 
 		rsb_reply_req_err(req, r < 0 ? r : handle->broken);
@@ -238,7 +253,7 @@ op_flush(fuse_req_t req, fuse_ino_t nodeid, struct fuse_file_info *fi)
 	if (!fop)
 		return;
 	fop->handle = rsb_handle_ref(handle);
-	if (!handle->posix_locks) {
+	if (!locks) {
 		rsb_push_drain(fop, handle, on_flushed);
 		return;
 	}
