@@ -11,7 +11,6 @@ import tempfile
 import time
 import traceback
 
-import fsx
 import guard
 import harness
 import mount_ops
@@ -29,14 +28,6 @@ def test_every_operation(tmp):
 def test_every_operation_in_sync_mode(tmp):
     with box(tmp, "sync") as b:
         assert mount_ops.Ops(b.mount, b.workspace, b.command).run() == 0
-
-
-def test_random_operations_agree_with_a_model(tmp):
-    seed = int(os.environ.get("RSB_SEED", "1"))
-    with box(tmp) as b:
-        for s in range(seed, seed + harness.how_many(1, 3, 20)):
-            print("seed", s)
-            fsx.Fsx(f"{b.mount}/{s}", f"{b.workspace}/{s}", b.command, s).run(1500)
 
 
 def alternate(tmp, *options):
