@@ -178,6 +178,24 @@ def tokens(s):
     b.kill()
 
 
+def odd_paths(s):
+    """Whatever a path leads to, there is an answer, and the agent goes on."""
+    a = s.create()
+    for path, want in (("/", (400, 400)), ("", (400, 400)), ("..", (400, 400)), ("/dev/null", (400, 400)),
+                       ("/proc/1/mem", (500, None)), ("a%00b", (400, 400)), ("/etc/passwd/x", (500, 404)),
+                       ("x/" * 2500, (400, 400)), ("y" * 300, (500, 500)), ("/proc/self/fd/1", (400, 400)),
+                       ("~root/x", (400, 400)), ("/proc/sys/kernel/core_pattern", (500, 200)),
+                       ("/tmp/../../../../tmp/odd", (200, 200)), ("//tmp//odd", (200, 200)), ("a%0ab", (200, 200))):
+        for user in ("user", "root"):
+            query = f"/files?path={path}&username={user}"
+            status = a.request("POST", query, b"x", a.headers(Content_Type="application/octet-stream"))[0]
+            eq((path, status), (path, want[0]))
+            if want[1]:
+                eq((path, a.request("GET", query)[0]), (path, want[1]))
+            eq(a.request("GET", "/health")[0], 204)
+    a.kill()
+
+
 localcases.main(
-    shared=[files, chunked_upload, compressed_upload, multipart, init_call, tokens],
+    shared=[files, chunked_upload, compressed_upload, odd_paths, multipart, init_call, tokens],
     own=[])
