@@ -11,6 +11,7 @@
 
 #include "exec/client.h"
 #include "keeper/mountpoint.h"
+#include "keeper/provision.h"
 #include "proto/op.h"
 #include "util/cleanup.h"
 #include "util/fd.h"
@@ -125,16 +126,35 @@ is_running(const struct rsb_where *where)
 	       rsb_state_has_daemon(dir);
 }
 
+static int
+ask_for_sandbox(const struct rsb_daemon_need *need, struct rsb_diag *diag)
+{
+	RSB_CLEANUP(rsb_backend_freep) struct rsb_backend *backend = NULL;
+	RSB_CLEANUP(rsb_sandbox_done) struct rsb_sandbox sandbox = { 0 };
+	const struct rsb_state *state = &need->where->state;
+	int r;
+
+	r = rsb_keeper_backend(need->config, need->env, state->backend, &backend, diag);
+	if (r >= 0)
+		r = backend->ops->get(backend, state->sandbox_id, &sandbox, diag);
+	if (r == -ENOENT)
+		return rsb_diag_set(diag, r, "the sandbox %s is gone; 'rsb destroy %s' forgets it",
+			state->name, state->name);
+	return r;
+}
+
 int
-rsb_daemon_ensure(
-	const struct rsb_where *where, const char *const *overrides, struct rsb_diag *diag)
+rsb_daemon_ensure(const struct rsb_daemon_need *need, struct rsb_diag *diag)
 {
 	int r;
 
-	if (is_running(where))
+	if (is_running(need->where))
 		return 0;
-	r = rsb_daemon_start(where->state.name, NULL, overrides, diag);
-	return r < 0 && is_running(where) ? 0 : r;
+	r = ask_for_sandbox(need, diag);
+	if (r < 0)
+		return r;
+	r = rsb_daemon_start(need->where->state.name, NULL, need->overrides, diag);
+	return r < 0 && is_running(need->where) ? 0 : r;
 }
 
 static void

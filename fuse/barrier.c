@@ -321,7 +321,8 @@ on_drain_poll(void *arg)
 	rsb_send_flush_forgets(fs->send);
 	idle = rsb_fs_idle_locked(fs);
 	rsb_mutex_unlock(&fs->lock);
-	if (!idle && now_ns < rite->deadline_ns) {
+	/* What the keeper gave up will not arrive, however long one waits. */
+	if (!idle && rsb_link_state(fs->link) != RSB_LINK_FAILED && now_ns < rite->deadline_ns) {
 		rsb_timer_set(rite->timer, now_ns + DRAIN_POLL_NS);
 		return;
 	}

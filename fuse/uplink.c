@@ -145,7 +145,10 @@ open_state(struct rsb_uplink *uplink, struct rsb_diag *diag)
 	r = rsb_state_lock(uplink->dir, RSB_STATE_LOCK_DAEMON, false);
 	if (r == -EBUSY)
 		return rsb_diag_set(diag, r, "a daemon serves the sandbox '%s' already", name);
-	return r;
+	if (r < 0)
+		return rsb_diag_set(diag, r, "%s cannot be locked: %s", rsb_state_path(uplink->dir),
+			strerror(-r));
+	return 0;
 }
 
 static int

@@ -204,7 +204,9 @@ def test_sandbox_killed_behind_our_back(world):
                  "rsb-exec: fatal: ", box.name, "rsb destroy")
         equal(box.status()["state"], "lost")
         # What is here can be brought in again; that the rest is lost is told.
+        start = time.monotonic()
         r = world.rsb("up", "--name", box.name, "-m", box.mount, box.source)
+        check(time.monotonic() - start < 20, "nothing is waited for that cannot come")
         sentence(r, "gone with what was in it", box.name)
         equal(os.listdir(box.mount), [], "another sandbox")
         world.rsb("destroy", box.name)

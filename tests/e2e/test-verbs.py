@@ -261,4 +261,40 @@ def test_mount_by_mount(world):
             harness.wait_until(lambda: not daemons(world), 20, "the daemon ends")
 
 
+def test_a_state_that_is_of_no_use(world):
+    """Damaged, not to be written, of a service that does not answer: a sentence at once, and nothing is left."""
+    nowhere = {"E2B_API_KEY": "k", "E2B_API_URL": "http://127.0.0.1:9"}
+    source = world.fresh("src")
+    with named(world, "useless") as name:
+        for verb in (("up", "--name", name, source), ("create", name)):
+            sentence(world.rsb(*verb, check_status=125, env=nowhere), "cannot create", "127.0.0.1:9")
+        equal(json.loads(world.rsb("list", "--json").stdout), [], "nothing was made")
+        world.rsb("create", name)
+        path = os.path.join(world.env["XDG_STATE_HOME"], "rsb", name, "state.json")
+        with open(path, encoding="ascii") as f:
+            good = f.read()
+        at = f"{source}/no-mount"
+        verbs = (("down", name), ("destroy", name), ("mount", name, at), ("exec", "-s", name, "true"), ("create", name))
+        with open(path, "w", encoding="ascii") as f:
+            f.write(good.replace('"local"', '"e2b"'))
+        for verb in verbs:
+            sentence(world.rsb(*verb, check_status=125, env=nowhere, timeout=20), "127.0.0.1:9")
+        for bad in ("", "garbage", good[:-20]):
+            with open(path, "w", encoding="ascii") as f:
+                f.write(bad)
+            for verb in (*verbs, ("umount", name), ("status", name), ("up", "--name", name, source)):
+                sentence(world.rsb(*verb, check_status=125), path, "damaged")
+        with open(path, "w", encoding="ascii") as f:
+            f.write(good)
+        state = world.env["XDG_STATE_HOME"]
+        script = f"mount --bind {state} {state}; mount -o remount,ro,bind {state}; exec rsb \"$@\""
+        for verb in (*verbs, ("up", "--name", "other", source)):
+            sentence(world.run("unshare", "-m", "sh", "-ec", script, "sh", *verb, check_status=125), "Read-only")
+        for verb in (*verbs, ("list",), ("trust", "/")):
+            r = world.rsb(*verb, check_status=125, env={"HOME": "", "XDG_STATE_HOME": "", "XDG_CONFIG_HOME": ""})
+            sentence(r, "HOME is not set" if verb[0] != "trust" else ".rsb/config")
+        check(not os.path.exists(at), "no mount point is left")
+        equal(daemons(world), set(), "no daemon is left")
+
+
 harness.main(globals())
