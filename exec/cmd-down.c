@@ -13,7 +13,11 @@ struct down {
 	struct rsb_verb_common common;
 	int how; /* enum rsb_config_down, -1: by configuration */
 	bool force;
+	bool cut_off;
 };
+
+/* For the control plane, where the way to the sandbox is cut and the end is forced. */
+#define FORCED_NS (5 * RSB_NSEC_PER_SEC)
 
 static int
 end_sandbox(struct down *down, const struct rsb_where *where, char **env, struct rsb_diag *diag)
@@ -21,7 +25,8 @@ end_sandbox(struct down *down, const struct rsb_where *where, char **env, struct
 	RSB_CLEANUP(rsb_verb_session_done) struct rsb_verb_session session = { 0 };
 	struct rsb_verb_session_of of = { .root = where->root,
 		.name = where->state.name,
-		.project_dir = where->state.local_dir };
+		.project_dir = where->state.local_dir,
+		.request_max_ns = down->force && down->cut_off ? FORCED_NS : 0 };
 	int r;
 
 	r = rsb_verb_session_open(&session, &of, &down->common, env, diag);
@@ -75,9 +80,13 @@ static int
 bring_down(struct down *down, const char *name, char **env, struct rsb_diag *diag)
 {
 	RSB_CLEANUP(rsb_where_done) struct rsb_where where = { 0 };
+	struct rsb_daemon_look look;
 	int r;
 
 	r = rsb_where_find(name, env, &where, diag);
+	/* what cannot be asked is no worse than what answers */
+	if (r >= 0 && rsb_daemon_look(&where, &look, NULL) >= 0)
+		down->cut_off = look.cut_off;
 	if (r >= 0)
 		r = rsb_daemon_stop(&where, down->force, diag);
 	if (r >= 0)

@@ -280,6 +280,7 @@ read_status(const struct rsb_where *where, struct rsb_daemon_look *look, struct 
 	if (r < 0)
 		return r;
 	look->lost = strcmp(state, "lost") == 0;
+	look->cut_off = strcmp(state, "live") != 0;
 	/* Somebody may have taken the mount away while files are open in it. */
 	look->mounted =
 		look->mounted && rsb_mountpoint_is_ours(where->state.mountpoint, where->state.name);

@@ -48,6 +48,7 @@ struct rsb_daemon_look {
 	bool running;
 	bool mounted; /* at the place that the state names */
 	bool lost;    /* its sandbox is gone, or refuses us */
+	bool cut_off; /* it is not connected now */
 };
 /* How things stand; also when none runs. Waits for one that has only begun. */
 rsb_nodiscard int rsb_daemon_look(

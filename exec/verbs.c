@@ -95,6 +95,9 @@ rsb_verb_session_open(struct rsb_verb_session *session, const struct rsb_verb_se
 
 	*session = (struct rsb_verb_session){ 0 };
 	r = rsb_config_load(&source, &session->config, diag);
+	if (r >= 0 && of->request_max_ns)
+		session->config.e2b.request_timeout_ns =
+			rsb_min(session->config.e2b.request_timeout_ns, of->request_max_ns);
 	if (r >= 0)
 		r = rsb_state_open(of->root, of->name, of->create, &session->dir, diag);
 	if (r >= 0)

@@ -79,6 +79,7 @@ struct rsb_verb_session_of {
 	const char *name;
 	const char *project_dir;
 	bool create;
+	uint64_t request_max_ns; /* waits no longer for the control plane; 0: as configured */
 };
 rsb_nodiscard int rsb_verb_session_open(struct rsb_verb_session *session,
 	const struct rsb_verb_session_of *of, const struct rsb_verb_common *common, char **env,

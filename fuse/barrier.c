@@ -18,6 +18,7 @@ struct rite {
 	rsb_barrier_fn done;             /* NULL: told already */
 	void *arg;
 	uint64_t deadline_ns;
+	uint64_t forced_ns; /* the deadline without a live link */
 	bool leaves;
 	bool failed;
 };
@@ -314,15 +315,16 @@ on_drain_poll(void *arg)
 	struct rite *rite = arg;
 	struct rsb_fs *fs = rite->barrier->fs;
 	uint64_t now_ns = rsb_loop_now(rite->barrier->loop);
-	bool idle;
+	bool idle, hope;
 
 	rsb_mutex_lock(&fs->lock);
 	rsb_push_all(fs);
 	rsb_send_flush_forgets(fs->send);
 	idle = rsb_fs_idle_locked(fs);
+	hope = now_ns < (fs->cache.link_live ? rite->deadline_ns : rite->forced_ns);
 	rsb_mutex_unlock(&fs->lock);
 	/* What the keeper gave up will not arrive, however long one waits. */
-	if (!idle && rsb_link_state(fs->link) != RSB_LINK_FAILED && now_ns < rite->deadline_ns) {
+	if (!idle && hope && rsb_link_state(fs->link) != RSB_LINK_FAILED) {
 		rsb_timer_set(rite->timer, now_ns + DRAIN_POLL_NS);
 		return;
 	}
@@ -331,8 +333,9 @@ on_drain_poll(void *arg)
 }
 
 int
-rsb_barrier_drain(struct rsb_barrier *barrier, rsb_barrier_fn done, void *arg)
+rsb_barrier_drain(struct rsb_barrier *barrier, bool forced, rsb_barrier_fn done, void *arg)
 {
+	uint64_t now_ns = rsb_loop_now(barrier->loop);
 	struct rite *rite = rsb_new(struct rite);
 	int r;
 
@@ -347,8 +350,10 @@ rsb_barrier_drain(struct rsb_barrier *barrier, rsb_barrier_fn done, void *arg)
 	rite->barrier = barrier;
 	rite->done = done;
 	rite->arg = arg;
-	rite->deadline_ns = rsb_loop_now(barrier->loop) + RSB_BARRIER_DRAIN_S * RSB_NSEC_PER_SEC;
+	rite->deadline_ns = now_ns + RSB_BARRIER_DRAIN_S * RSB_NSEC_PER_SEC;
+	rite->forced_ns =
+		forced ? now_ns + RSB_BARRIER_FORCED_S * RSB_NSEC_PER_SEC : rite->deadline_ns;
 	rsb_list_append(&barrier->rites, &rite->link);
-	rsb_timer_set(rite->timer, rsb_loop_now(barrier->loop) + 1);
+	rsb_timer_set(rite->timer, now_ns + 1);
 	return 0;
 }

@@ -18,6 +18,7 @@
 
 #define RSB_BARRIER_MAX_S 10u
 #define RSB_BARRIER_DRAIN_S 30u
+#define RSB_BARRIER_FORCED_S 3u /* the same while the link is not live, if that is forced */
 
 struct rsb_barrier;
 
@@ -44,7 +45,11 @@ rsb_nodiscard int rsb_barrier_show(struct rsb_barrier *barrier, rsb_barrier_fn d
 void rsb_barrier_leave(struct rsb_barrier *barrier);
 /* The sidecar is another one: nothing that the kernel keeps counts any more. */
 void rsb_barrier_reset(struct rsb_barrier *barrier);
-/* Sends all that is buffered, tells when it has arrived; late: not within RSB_BARRIER_DRAIN_S. */
-rsb_nodiscard int rsb_barrier_drain(struct rsb_barrier *barrier, rsb_barrier_fn done, void *arg);
+/*
+ * Sends all that is buffered, tells when it has arrived; late: not within RSB_BARRIER_DRAIN_S, or
+ * there is no hope for it.
+ */
+rsb_nodiscard int rsb_barrier_drain(
+	struct rsb_barrier *barrier, bool forced, rsb_barrier_fn done, void *arg);
 
 #endif

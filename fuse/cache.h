@@ -10,7 +10,7 @@
  *			kernel names, attributes	pages kept at open	own tables
  *	on		RSB_CACHE_TTL_S			if they agree		answer
  *	a command lives	0				no			do not
- *	link not live	0				no			answer what was true
+ *	link not live	0				if they agree		answer what was true
  *
  * Each time that a command starts or the last one ends, and for every new sidecar, a new
  * generation begins: what was learnt in an earlier one counts no more, without a walk over the

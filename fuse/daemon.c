@@ -11,9 +11,9 @@
 
 #include "fuse/barrier.h"
 #include "fuse/control.h"
-#include "fuse/fop.h"
+#include "fuse/hold.h"
+#include "fuse/ops.h"
 #include "fuse/relay.h"
-#include "fuse/send.h"
 #include "fuse/session.h"
 #include "fuse/status.h"
 #include "fuse/supervise.h"
@@ -52,6 +52,7 @@ struct daemon {
 	enum phase phase;
 	bool mounted;
 	bool lazy;
+	bool forced;
 	uint64_t end_ns;
 };
 
@@ -87,7 +88,7 @@ begin_end(struct daemon *d, bool lazy)
 		return;
 	d->phase = DRAINING;
 	d->lazy = lazy;
-	if (rsb_barrier_drain(d->barrier, on_drained, d) < 0)
+	if (rsb_barrier_drain(d->barrier, d->forced, on_drained, d) < 0)
 		on_drained(d, true);
 }
 
@@ -148,6 +149,7 @@ on_stop(void *arg, bool force)
 	/* One with a mount is ended as the mount is; who wants this one's place can wait. */
 	if (!force && d->options->no_mount && rsb_relay_count(rsb_control_relay(d->control), true))
 		return -EBUSY;
+	d->forced = force;
 	begin_end(d, force);
 	return 0;
 }
@@ -198,15 +200,13 @@ static void
 on_tick(void *arg)
 {
 	struct daemon *d = arg;
-	struct rsb_fs *fs = d->fs;
+	char text[RSB_DIAG_MAX];
 
 	rsb_timer_set(d->tick, rsb_loop_now(d->loop) + TICK_NS);
 	rsb_uplink_tick(d->uplink);
-	rsb_mutex_lock(&fs->lock);
-	rsb_fop_check_interrupted(fs);
-	rsb_send_flush_forgets(fs->send);
-	rsb_send_retry(fs->send);
-	rsb_mutex_unlock(&fs->lock);
+	rsb_hold_tick(d->fs, TICK_NS);
+	while (rsb_hold_say(d->fs, text, sizeof(text)))
+		rsb_uplink_say(d->uplink, "unknown", text);
 	if (d->control)
 		rsb_control_tick(d->control);
 	check_linger(d);
@@ -236,7 +236,7 @@ on_link_state(void *arg, enum rsb_link_state state, int reason, bool new_epoch)
 	struct daemon *d = arg;
 
 	rsb_mutex_lock(&d->fs->lock);
-	rsb_fs_link_state_locked(d->fs, state == RSB_LINK_LIVE, new_epoch);
+	rsb_fs_link_state_locked(d->fs, state, new_epoch);
 	rsb_mutex_unlock(&d->fs->lock);
 	if (new_epoch)
 		rsb_loop_post(d->loop, &d->epoch);
@@ -424,6 +424,7 @@ start(struct daemon *d, struct rsb_diag *diag)
 		r = rsb_loop_add(d->loop, d->sock, EPOLLIN, on_supervisor, d, &d->source);
 	if (r < 0)
 		return r;
+	op_statfs_ahead(d->fs);
 	if (!d->options->no_epoch)
 		rsb_barrier_attach(d->barrier);
 	if (!d->options->no_mount)

@@ -6,11 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fuse/hold.h"
 #include "fuse/reply.h"
 #include "fuse/send.h"
 #include "util/fd.h"
 
 #define STATUS_MAX 16384u /* of /proc/TID/status */
+#define PF_EXITING 4u     /* include/linux/sched.h */
 
 struct rsb_fs *
 rsb_fop_fs(fuse_req_t req)
@@ -54,6 +56,19 @@ end_if_dying(struct rsb_fop *fop)
 	rsb_reply_req_err(req, -EINTR);
 }
 
+/*
+ * Only who waits for others may get EINTR, as from a local file system; over a link that is not
+ * live nobody can tell.
+ */
+static void
+cancel_lock(struct rsb_fop *fop)
+{
+	if (!fop->lock_wait || !fop->serial || fop->cancelled || !rsb_hold_is_calm(fop->fs))
+		return;
+	fop->cancelled = true;
+	rsb_send_cancel(fop->fs->send, fop->serial);
+}
+
 static void
 on_interrupt(fuse_req_t req, void *arg)
 {
@@ -61,8 +76,8 @@ on_interrupt(fuse_req_t req, void *arg)
 
 	(void)req;
 	fop->interrupted = true;
-	if (fop->lock_wait && fop->serial)
-		rsb_send_cancel(fop->fs->send, fop->serial);
+	fop->fs->watch = true;
+	cancel_lock(fop);
 	end_if_dying(fop);
 }
 
@@ -71,12 +86,37 @@ rsb_fop_check_interrupted(struct rsb_fs *fs)
 {
 	struct rsb_list *pos;
 
+	fs->watch = false;
 	rsb_list_for_each (pos, &fs->fops) {
 		struct rsb_fop *fop = rsb_list_entry(pos, struct rsb_fop, all);
 
-		if (fop->interrupted)
-			end_if_dying(fop);
+		if (!fop->interrupted)
+			continue;
+		cancel_lock(fop);
+		end_if_dying(fop);
+		fs->watch |= fop->req != NULL;
 	}
+}
+
+bool
+rsb_fop_caller_exits(fuse_req_t req)
+{
+	pid_t tid = fuse_req_ctx(req)->pid;
+	char path[64];
+	rsb_autofree char *text = NULL;
+	const char *after;
+	unsigned int flags;
+
+	if (tid <= 0)
+		return false;
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)tid);
+	if (rsb_fd_read_file(AT_FDCWD, path, STATUS_MAX, &text) < 0)
+		return false;
+	/* proc(5): the name in parentheses may hold anything; flags is the seventh after it */
+	after = strrchr(text, ')');
+	if (!after || sscanf(after, ") %*c %*d %*d %*d %*d %*d %u", &flags) != 1)
+		return false;
+	return flags & PF_EXITING;
 }
 
 struct rsb_fop *
@@ -98,7 +138,7 @@ rsb_fop_new(fuse_req_t req)
 	 * answer destroys; such a request waits for rsb_fop_check_interrupted() instead.
 	 */
 	if (fuse_req_interrupted(req))
-		fop->interrupted = true;
+		fs->watch = fop->interrupted = true;
 	else
 		fuse_req_interrupt_func(req, on_interrupt, fop);
 	return fop;
@@ -138,6 +178,8 @@ on_reply(void *arg, int r, const void *rep)
 	struct rsb_fop *fop = arg;
 
 	fop->serial = 0;
+	if (r == -ENOTCONN && fop->mutating)
+		rsb_hold_unknown(fop);
 	fop->fn(fop, r, rep);
 }
 
@@ -147,6 +189,7 @@ rsb_fop_call(struct rsb_fop *fop, uint32_t op, const void *req, rsb_fop_fn fn)
 	int r;
 
 	fop->since = fop->fs->seq;
+	fop->op = op;
 	fop->fn = fn;
 	r = rsb_send_call(fop->fs->send, op, req, on_reply, fop, &fop->serial);
 	if (r < 0)

@@ -29,10 +29,14 @@ struct rsb_fop {
 	rsb_fop_fn fn;        /* of the call under way, or what to do after the wait */
 	uint64_t serial;      /* of the call under way; 0: none */
 	uint64_t since;       /* fs->seq when it was sent */
+	uint32_t op;          /* of the last call */
+	uint64_t began_ns;    /* of fuse/hold.h, as the next */
+	uint64_t hold_ns;     /* so long without a live link; 0: as long as calls wait */
 	size_t n_call;        /* pieces of it under way */
 	bool mutating;
 	bool interrupted; /* by a signal that did not kill, at least not yet */
-	bool lock_wait;   /* any signal ends it */
+	bool lock_wait;   /* any signal ends it, if others have the lock */
+	bool cancelled;   /* the far side was asked to give it up */
 	int error;        /* the first, of several calls */
 
 	struct rsb_inode *inode; /* referenced, as the next */
@@ -68,9 +72,12 @@ void rsb_fop_changed(
 	struct rsb_fop *fop, const struct rsb_attr *inode, const struct rsb_attr *other);
 
 /*
- * The kernel tells of the first signal alone. Ends those whose caller was killed by a later one.
+ * The kernel tells of the first signal alone. Ends those whose caller was killed by a later one; to
+ * be called soon again while fs->watch.
  */
 void rsb_fop_check_interrupted(struct rsb_fs *fs);
+/* Who made req is on its way out: nobody hears the answer, but the process waits for it. */
+bool rsb_fop_caller_exits(fuse_req_t req);
 /* Answers all that wait, at the end of the mount. */
 void rsb_fop_fail_all(struct rsb_fs *fs, int r);
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "fuse/hold.h"
 #include "fuse/send.h"
 
 static void
@@ -38,6 +39,9 @@ rsb_fs_new(const struct rsb_fs_config *config, struct rsb_link *link, struct rsb
 	r = rsb_send_new(fs, &fs->send);
 	if (r < 0)
 		return r;
+	r = rsb_hold_new(&fs->hold);
+	if (r < 0)
+		return r;
 	r = rsb_inodes_new(shared, on_forget, fs, &fs->inodes);
 	if (r < 0)
 		return r;
@@ -62,6 +66,7 @@ rsb_fs_free(struct rsb_fs *fs)
 	rsb_names_free(fs->names);
 	rsb_inodes_free(fs->inodes);
 	rsb_send_free(fs->send);
+	rsb_hold_free(fs->hold);
 	free(fs->workspace);
 	rsb_mutex_done(&fs->lock);
 	free(fs);
@@ -108,15 +113,13 @@ rsb_fs_foreign_end_locked(struct rsb_fs *fs)
 	rsb_fs_drop_locked(fs);
 }
 
-void
-rsb_fs_link_state_locked(struct rsb_fs *fs, bool live, bool new_epoch)
+/* All nodes and open files of the sidecar before are void. */
+static void
+begin_epoch(struct rsb_fs *fs)
 {
 	struct rsb_handle *handle;
 	size_t cursor = 0;
 
-	fs->cache.link_live = live;
-	if (!new_epoch)
-		return;
 	fs->epoch++;
 	rsb_inodes_set_epoch(fs->inodes, fs->epoch);
 	rsb_send_reset(fs->send);
@@ -129,6 +132,17 @@ rsb_fs_link_state_locked(struct rsb_fs *fs, bool live, bool new_epoch)
 		if (handle->inode->dirty == handle)
 			handle->inode->dirty = NULL;
 	}
+}
+
+void
+rsb_fs_link_state_locked(struct rsb_fs *fs, enum rsb_link_state state, bool new_epoch)
+{
+	fs->cache.link_live = state == RSB_LINK_LIVE;
+	rsb_hold_link_state(fs, state);
+	if (new_epoch)
+		begin_epoch(fs);
+	/* What waits for room ends with the others, or goes on. */
+	rsb_send_retry(fs->send);
 }
 
 void

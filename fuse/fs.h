@@ -24,6 +24,7 @@
 #include "util/thread.h"
 
 struct rsb_fuse_session;
+struct rsb_hold;
 struct rsb_notify;
 struct rsb_send;
 
@@ -43,6 +44,8 @@ struct rsb_fs_stats {
 	uint64_t parked;   /* calls that waited for room in the link */
 	uint64_t refused_links;
 	uint64_t lost_writes; /* failed after their file was closed */
+	uint64_t withdrawn;   /* given up, never sent */
+	uint64_t unknown;     /* sent, and the answer never came */
 };
 
 struct rsb_fs {
@@ -58,6 +61,7 @@ struct rsb_fs {
 	struct rsb_names *names;
 	struct rsb_handles *handles;
 	struct rsb_send *send;
+	struct rsb_hold *hold;
 	struct rsb_cache cache;
 	struct rsb_list fops; /* of struct rsb_fop.all */
 	uint64_t seq;
@@ -78,6 +82,7 @@ struct rsb_fs {
 		uint64_t since;
 	} left;
 	bool closing;
+	bool watch;           /* some caller got a signal that did not kill, or not yet */
 	bool kernel_epoch;    /* the kernel can drop all names at once */
 	uint32_t kernel_kill; /* the request at hand asks to drop set-user-ID: fuse/session.c */
 };
@@ -97,8 +102,8 @@ RSB_DEFINE_CLEANUP(struct rsb_fs *, rsb_fs_free)
 
 /* The link is live for the first time: whose files are whose over there. */
 rsb_nodiscard int rsb_fs_take_facts(struct rsb_fs *fs);
-/* The link is live or not; new_epoch: another sidecar, all nodes and open files are void. */
-void rsb_fs_link_state_locked(struct rsb_fs *fs, bool live, bool new_epoch);
+/* What the link told; new_epoch: another sidecar, all nodes and open files are void. */
+void rsb_fs_link_state_locked(struct rsb_fs *fs, enum rsb_link_state state, bool new_epoch);
 /* The link was freed: calls that it never took end now, while those who made them are there. */
 void rsb_fs_link_gone(struct rsb_fs *fs);
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "fuse/hold.h"
 #include "fuse/ops.h"
 #include "fuse/push.h"
 #include "fuse/reply.h"
@@ -35,16 +36,24 @@ any_fh(const struct rsb_inode *inode)
 	return 0;
 }
 
+/* umount(8) looks at the root, and must not hang while the link is down. */
+static bool
+may_be_old(const struct rsb_fs *fs, const struct rsb_inode *inode)
+{
+	return !fs->cache.link_live && inode->nodeid == FUSE_ROOT_ID && inode->attr.mode;
+}
+
 static void
 on_attr(struct rsb_fop *fop, int r, const void *rep)
 {
 	const struct rsb_attr_rep *got = rep;
 
-	if (r < 0) {
+	if (r < 0 && !may_be_old(fop->fs, fop->inode)) {
 		rsb_reply_err(fop, r);
 		return;
 	}
-	rsb_fs_learn(fop->fs, fop->inode, &got->attr, fop->since);
+	if (r >= 0)
+		rsb_fs_learn(fop->fs, fop->inode, &got->attr, fop->since);
 	rsb_reply_attr(fop, fop->inode);
 }
 
@@ -58,7 +67,7 @@ op_getattr(fuse_req_t req, fuse_ino_t nodeid, struct fuse_file_info *fi)
 	(void)fi;
 	if (!inode)
 		return;
-	if (rsb_fs_knows(rsb_fop_fs(req), inode)) {
+	if (rsb_fs_knows(rsb_fop_fs(req), inode) || may_be_old(rsb_fop_fs(req), inode)) {
 		rsb_fop_fs(req)->stats.hits++;
 		rsb_reply_req_attr(req, inode);
 		return;
@@ -66,6 +75,8 @@ op_getattr(fuse_req_t req, fuse_ino_t nodeid, struct fuse_file_info *fi)
 	fop = rsb_fop_new(req);
 	if (!fop)
 		return;
+	if (nodeid == FUSE_ROOT_ID)
+		rsb_hold_never(fop);
 	fop->inode = rsb_inode_ref(inode);
 	rsb_push_inode(fop->fs, inode);
 	msg = (struct rsb_getattr_req){ .node = inode->wire, .fh = any_fh(inode) };
@@ -154,6 +165,8 @@ op_setattr(
 	fop = rsb_fop_new(req);
 	if (!fop)
 		return;
+	if (S_ISDIR(inode->attr.mode))
+		rsb_hold_limit(fop);
 	fop->inode = rsb_inode_ref(inode);
 	rsb_push_inode(fs, inode);
 	msg.node = inode->wire;
@@ -265,12 +278,14 @@ on_statfs(struct rsb_fop *fop, int r, const void *rep)
 {
 	struct rsb_fs *fs = fop->fs;
 
-	if (r < 0) {
+	if (r < 0 && !fs->statfs_ns) {
 		rsb_reply_err(fop, r);
 		return;
 	}
-	fs->statfs = *(const struct rsb_statfs_rep *)rep;
-	fs->statfs_ns = rsb_now_ns();
+	if (r >= 0) {
+		fs->statfs = *(const struct rsb_statfs_rep *)rep;
+		fs->statfs_ns = rsb_now_ns();
+	}
 	if (fop->req)
 		reply_statfs(fop->req, &fs->statfs);
 	rsb_fop_free(fop);
@@ -292,5 +307,27 @@ op_statfs(fuse_req_t req, fuse_ino_t nodeid)
 	fop = rsb_fop_new(req);
 	if (!fop)
 		return;
+	if (fs->statfs_ns)
+		rsb_hold_never(fop);
 	rsb_fop_call(fop, RSB_OP_statfs, NULL, on_statfs);
+}
+
+static void
+on_statfs_ahead(void *arg, int r, const void *rep)
+{
+	struct rsb_fs *fs = arg;
+
+	if (r < 0)
+		return;
+	fs->statfs = *(const struct rsb_statfs_rep *)rep;
+	fs->statfs_ns = rsb_now_ns();
+}
+
+void
+op_statfs_ahead(struct rsb_fs *fs)
+{
+	rsb_mutex_lock(&fs->lock);
+	/* df(1) will ask by itself */
+	(void)rsb_send_call(fs->send, RSB_OP_statfs, NULL, on_statfs_ahead, fs, NULL);
+	rsb_mutex_unlock(&fs->lock);
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "fuse/hold.h"
 #include "fuse/ops.h"
 #include "fuse/reply.h"
 #include "fuse/send.h"
@@ -361,6 +362,7 @@ read_by(fuse_req_t req, size_t size, off_t offset, struct fuse_file_info *fi, bo
 	fop = rsb_fop_new(req);
 	if (!fop)
 		return;
+	rsb_hold_limit(fop);
 	fop->handle = rsb_handle_ref(handle);
 	fop->inode = rsb_inode_ref(handle->inode);
 	fop->offset = (uint64_t)offset;
@@ -429,6 +431,7 @@ op_fsyncdir(fuse_req_t req, fuse_ino_t nodeid, int data_only, struct fuse_file_i
 	fop = rsb_fop_new(req);
 	if (!fop)
 		return;
+	rsb_hold_limit(fop);
 	fop->inode = rsb_inode_ref(inode);
 	rsb_fop_call(fop, RSB_OP_fsyncdir, &(struct rsb_fsyncdir_req){ .node = inode->wire },
 		on_fsyncdir);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fuse/hold.h"
 #include "fuse/ops.h"
 #include "fuse/push.h"
 #include "fuse/reply.h"
@@ -30,6 +31,14 @@ forget_handle(struct rsb_fs *fs, struct rsb_handle *handle)
 	rsb_handle_unref(fs->handles, handle);
 }
 
+/* It may be opened over there yet, behind everybody's back. */
+static void
+release_unknown(struct rsb_fs *fs, uint64_t fh, int r)
+{
+	if (r == -ENOTCONN)
+		rsb_send_post(fs->send, RSB_OP_release, &(struct rsb_fh_req){ .fh = fh });
+}
+
 /* ---- open ---- */
 
 static void
@@ -41,6 +50,7 @@ on_open(struct rsb_fop *fop, int r, const void *rep)
 	struct rsb_inode *inode = fop->inode;
 
 	if (r < 0) {
+		release_unknown(fs, handle->fh, r);
 		rsb_reply_err(fop, r);
 		/* The kernel's reference too: it never heard of it. */
 		rsb_handle_unref(fs->handles, handle);
@@ -140,6 +150,7 @@ on_create(struct rsb_fop *fop, int r, const void *rep)
 				fs->send, RSB_OP_release, &(struct rsb_fh_req){ .fh = fop->fi.fh });
 	}
 	if (r < 0) {
+		release_unknown(fs, fop->fi.fh, r);
 		rsb_names_drop(fs->names, fop->inode, name);
 		rsb_inode_unref(inode);
 		rsb_reply_err(fop, r);
@@ -173,6 +184,7 @@ op_create(
 	fop = rsb_fop_new(req);
 	if (!fop)
 		return;
+	rsb_hold_limit(fop);
 	fop->inode = rsb_inode_ref(dir);
 	fop->fi = *fi;
 	fop->fi.fh = rsb_link_new_ids(fs->link, 1);
@@ -196,12 +208,19 @@ op_create(
 
 /* ---- flush, release, fsync ---- */
 
+/* Who only read has nothing to lose with the file that could not be opened over there. */
+static int
+closing_error(const struct rsb_handle *handle)
+{
+	return rsb_handle_writes(handle) ? handle->broken : 0;
+}
+
 static void
 on_flushed(struct rsb_fop *fop, int r, const void *rep)
 {
 	(void)rep;
-	if (r >= 0 && fop->handle->broken)
-		r = fop->handle->broken;
+	if (r >= 0)
+		r = closing_error(fop->handle);
 	rsb_reply_err(fop, r);
 }
 
@@ -246,7 +265,16 @@ op_flush(fuse_req_t req, fuse_ino_t nodeid, struct fuse_file_info *fi)
 	if (handle->n_done == handle->n_sent && !locks) {
 		int r = rsb_handle_take_error(handle);
 
-		rsb_reply_req_err(req, r < 0 ? r : handle->broken);
+		rsb_reply_req_err(req, r < 0 ? r : closing_error(handle));
+		return;
+	}
+	/* It could not be killed while it waited; what it wrote goes its way. */
+	if (rsb_fop_caller_exits(req)) {
+		rsb_reply_req_err(req, 0);
+		if (locks)
+			rsb_send_post(fs->send, RSB_OP_unlock_all,
+				&(struct rsb_unlock_all_req){
+					.fh = handle->fh, .owner = fi->lock_owner });
 		return;
 	}
 	fop = rsb_fop_new(req);

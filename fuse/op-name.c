@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fuse/hold.h"
 #include "fuse/ops.h"
 #include "fuse/push.h"
 #include "fuse/reply.h"
@@ -24,6 +25,7 @@ begin(fuse_req_t req, fuse_ino_t parent, const char *name)
 	fop = rsb_fop_new(req);
 	if (!fop)
 		return NULL;
+	rsb_hold_limit(fop);
 	fop->inode = rsb_inode_ref(dir);
 	(void)snprintf(fop->name, sizeof(fop->name), "%s", name);
 	return fop;

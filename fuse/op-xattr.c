@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "fuse/hold.h"
 #include "fuse/ops.h"
 #include "fuse/push.h"
 #include "fuse/reply.h"
@@ -29,6 +30,8 @@ begin(fuse_req_t req, fuse_ino_t nodeid)
 	fop = rsb_fop_new(req);
 	if (!fop)
 		return NULL;
+	if (S_ISDIR(inode->attr.mode))
+		rsb_hold_limit(fop);
 	fop->inode = rsb_inode_ref(inode);
 	rsb_push_inode(fop->fs, inode);
 	return fop;

@@ -31,6 +31,11 @@ void op_setattr(
 	fuse_req_t req, fuse_ino_t nodeid, struct stat *attr, int valid, struct fuse_file_info *fi);
 void op_readlink(fuse_req_t req, fuse_ino_t nodeid);
 void op_statfs(fuse_req_t req, fuse_ino_t nodeid);
+/*
+ * Without a request: so that df(1) has an answer when the link breaks before it asked once. Takes
+ * the lock by itself.
+ */
+void op_statfs_ahead(struct rsb_fs *fs);
 
 /* op-file.c */
 void op_open(fuse_req_t req, fuse_ino_t nodeid, struct fuse_file_info *fi);

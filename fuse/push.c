@@ -5,6 +5,7 @@
 
 #include <errno.h>
 
+#include "fuse/hold.h"
 #include "fuse/notify.h"
 #include "fuse/send.h"
 #include "util/log.h"
@@ -77,6 +78,8 @@ on_written(void *arg, int r, const void *rep)
 	fs->sent -= piece->size;
 	handle->n_done++;
 	rsb_fs_change_end(fs, handle->inode, r < 0 ? NULL : &written->attr, piece->since);
+	if (r == -ENOTCONN)
+		rsb_hold_unknown_data(fs, handle->inode);
 	if (r < 0)
 		note_error(fs, handle, r);
 	else

@@ -131,7 +131,8 @@ open_info(struct rsb_fs *fs, struct rsb_handle *handle, const struct fuse_file_i
 {
 	struct rsb_inode *inode = handle->inode;
 	struct fuse_file_info out = *fi;
-	bool on = rsb_cache_ttl(&fs->cache) > 0;
+	/* Also while the link is not live, when no other pages can be had: nobody else writes. */
+	bool on = rsb_cache_on(&fs->cache);
 
 	out.fh = handle->fh;
 	out.keep_cache = on && rsb_cache_valid(&fs->cache, inode->pages_gen);

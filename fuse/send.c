@@ -81,6 +81,7 @@ end_call(struct call *call, int r, const void *rep)
 	void *arg = call->arg;
 
 	(void)rsb_map_del(&call->send->calls, call->serial);
+	call->send->fs->stats.withdrawn += r == -ECANCELED;
 	call_free(call);
 	fn(arg, r, rep);
 }
@@ -217,6 +218,22 @@ rsb_send_cancel(struct rsb_send *send, uint64_t serial)
 		rsb_link_cancel(send->fs->link, call->link_call);
 	else
 		call->cancelled = true;
+}
+
+void
+rsb_send_withdraw(struct rsb_send *send, uint64_t serial)
+{
+	struct call *call = rsb_map_get(&send->calls, serial);
+
+	if (!call)
+		return;
+	if (rsb_list_empty(&call->parked)) {
+		rsb_link_withdraw(send->fs->link, call->link_call);
+		return;
+	}
+	rsb_list_remove(&call->parked);
+	send->n_parked--;
+	end_call(call, -ECANCELED, NULL);
 }
 
 void

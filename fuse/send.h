@@ -33,6 +33,11 @@ rsb_nodiscard int rsb_send_call(struct rsb_send *send, uint32_t op, const void *
 void rsb_send_post(struct rsb_send *send, uint32_t op, const void *req);
 /* Asks the far side to give it up; fn still comes. */
 void rsb_send_cancel(struct rsb_send *send, uint64_t serial);
+/*
+ * fn comes soon, whatever the link does, maybe before this returns: -ECANCELED: nothing was sent
+ * and nothing will be; -ENOTCONN: it was sent, and nobody knows.
+ */
+void rsb_send_withdraw(struct rsb_send *send, uint64_t serial);
 /* Tries parked calls again; done after every reply too. */
 void rsb_send_retry(struct rsb_send *send);
 /* The sidecar is another one: what is parked was for the old one. */

@@ -11,8 +11,11 @@
 #include <sys/uio.h>
 
 #include "fuse/ops.h"
+#include "util/clock.h"
 #include "util/fd.h"
 #include "util/log.h"
+
+#define WATCH_MS 50
 
 struct rsb_fuse_session {
 	struct rsb_fs *fs;
@@ -20,6 +23,7 @@ struct rsb_fuse_session {
 	struct fuse_buf buf; /* {fuse thread} */
 	int fd;              /* se's */
 	int stop_fd;
+	uint64_t watched_ns; /* {fuse thread} */
 	bool started;
 	pthread_t thread;
 	void (*ended)(void *arg, int r);
@@ -118,6 +122,27 @@ look_at_request(struct rsb_fuse_session *session, const uint8_t *data, size_t si
 	(void)rsb_shared_flight_begin(fs->shared, &flight);
 }
 
+/*
+ * The kernel tells of one signal for each request: whether a later one killed has to be looked for.
+ * How long to wait for the next request, in ms.
+ */
+static int
+watch_callers(struct rsb_fuse_session *session)
+{
+	struct rsb_fs *fs = session->fs;
+	uint64_t now_ns = rsb_now_ns();
+	bool watch;
+
+	rsb_mutex_lock(&fs->lock);
+	if (fs->watch && now_ns >= session->watched_ns + WATCH_MS * RSB_NSEC_PER_MSEC) {
+		session->watched_ns = now_ns;
+		rsb_fop_check_interrupted(fs);
+	}
+	watch = fs->watch;
+	rsb_mutex_unlock(&fs->lock);
+	return watch ? WATCH_MS : -1;
+}
+
 static ssize_t
 hook_read(int fd, void *buf, size_t size, void *userdata)
 {
@@ -126,8 +151,12 @@ hook_read(int fd, void *buf, size_t size, void *userdata)
 		{ .fd = fd, .events = POLLIN },
 		{ .fd = session->stop_fd, .events = POLLIN },
 	};
+	int n;
 
-	if (poll(fds, 2, -1) < 0)
+	do
+		n = poll(fds, 2, watch_callers(session));
+	while (n == 0);
+	if (n < 0)
 		return -1;
 	if (fds[1].revents) {
 		errno = ENODEV;

@@ -14,11 +14,14 @@ struct number {
 };
 
 static int
-set_numbers(struct rsb_json *json, const char *key, const struct number *numbers, size_t n)
+set_numbers(struct rsb_json *json, const char *key, const char *state, const struct number *numbers,
+	size_t n)
 {
 	RSB_CLEANUP(rsb_json_freep) struct rsb_json *object = rsb_json_new_object();
 	int r = object ? 0 : -ENOMEM;
 
+	if (r >= 0 && state)
+		r = rsb_json_set_str(object, "state", state);
 	for (size_t i = 0; i < n && r >= 0; i++)
 		r = rsb_json_set_i64(object, numbers[i].key,
 			(int64_t)rsb_min(numbers[i].value, (uint64_t)INT64_MAX));
@@ -46,11 +49,13 @@ set_mount(const struct rsb_status *status, struct rsb_json *json)
 			{ "unacknowledged_bytes", fs->sent },
 			{ "refused_links", fs->stats.refused_links },
 			{ "lost_writes", fs->stats.lost_writes },
+			{ "withdrawn", fs->stats.withdrawn },
+			{ "unknown", fs->stats.unknown },
 			{ "generation", fs->cache.generation },
 			{ "cache_on", rsb_cache_ttl(&fs->cache) > 0 },
 		};
 
-		r = set_numbers(json, "fs", numbers, RSB_ARRAY_SIZE(numbers));
+		r = set_numbers(json, "fs", NULL, numbers, RSB_ARRAY_SIZE(numbers));
 	}
 	rsb_mutex_unlock(&fs->lock);
 	return r;
@@ -74,7 +79,9 @@ set_link(const struct rsb_status *status, struct rsb_json *json)
 			{ "rtt_us", rsb_link_rtt(status->link) / 1000 },
 		};
 
-		return set_numbers(json, "link", numbers, RSB_ARRAY_SIZE(numbers));
+		return set_numbers(json, "link",
+			rsb_link_state_name(rsb_link_connection(status->link)), numbers,
+			RSB_ARRAY_SIZE(numbers));
 	}
 }
 

@@ -322,9 +322,19 @@ rsb_uplink_wait(struct rsb_uplink *uplink, struct rsb_diag *diag)
 void
 rsb_uplink_tick(struct rsb_uplink *uplink)
 {
+	if (uplink->keeper)
+		rsb_keeper_tick(uplink->keeper);
 	/* -EALREADY: it is not down. */
 	if (uplink->direct && uplink->link && rsb_link_state(uplink->link) == RSB_LINK_DOWN)
 		(void)connect_direct(uplink);
+}
+
+void
+rsb_uplink_say(struct rsb_uplink *uplink, const char *kind, const char *text)
+{
+	if (uplink->dir)
+		rsb_state_event(uplink->dir, kind, text);
+	rsb_warn("%s: %s", kind, text);
 }
 
 const char *

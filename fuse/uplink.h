@@ -52,6 +52,8 @@ void rsb_uplink_link_state(
 rsb_nodiscard int rsb_uplink_wait(struct rsb_uplink *uplink, struct rsb_diag *diag);
 /* Now and then, on the main thread. */
 void rsb_uplink_tick(struct rsb_uplink *uplink);
+/* An event for the log. Main thread. */
+void rsb_uplink_say(struct rsb_uplink *uplink, const char *kind, const char *text);
 /* For status. */
 const char *rsb_uplink_state(struct rsb_uplink *uplink);
 /* The state says where it is mounted, also afterwards: the next mount goes there. */
