@@ -65,6 +65,9 @@ on_request(void *arg, const struct http_server_request *req)
 	} else if (asks(req, "/cut")) {
 		(void)dprintf(req->fd, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf");
 		return -1;
+	} else if (asks(req, "/close-me")) {
+		http_server_answer(req->fd, 200, "", "and gone");
+		return -1;
 	} else if (asks(req, "/silent")) {
 		return 0;
 	} else if (asks(req, "/once-more") && req->n_on_connection > 1) {
