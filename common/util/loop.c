@@ -19,6 +19,7 @@ struct rsb_source {
 	struct rsb_loop *loop;
 	struct rsb_list node; /* in sources, or in dead once deleted */
 	int fd;
+	uint32_t events; /* as epoll has them */
 	bool deleted;
 	rsb_source_fn fn;
 	void *arg;
@@ -46,6 +47,7 @@ struct rsb_loop {
 	int epoll_fd;                  /* {const after new} */
 	int wake_fd;                   /* {const after new} eventfd: a first task, or stop */
 	bool stop;                     /* atomic */
+	uintptr_t runner;              /* atomic: the thread that dispatches; 0: none */
 	unsigned int depth;            /* {loop thread} dispatches on the stack */
 	struct rsb_list sources;       /* {loop thread} */
 	struct rsb_list dead;          /* {loop thread} */
@@ -140,6 +142,7 @@ rsb_loop_add(struct rsb_loop *loop, int fd, uint32_t events, rsb_source_fn fn, v
 		return -errno;
 	source->loop = loop;
 	source->fd = fd;
+	source->events = events;
 	source->fn = fn;
 	source->arg = arg;
 	rsb_list_append(&loop->sources, &source->node);
@@ -152,8 +155,11 @@ rsb_source_set(struct rsb_source *source, uint32_t events)
 {
 	struct epoll_event event = { .events = events, .data.ptr = source };
 
+	if (events == source->events)
+		return 0;
 	if (epoll_ctl(source->loop->epoll_fd, EPOLL_CTL_MOD, source->fd, &event) < 0)
 		return -errno;
+	source->events = events;
 	return 0;
 }
 
@@ -294,6 +300,12 @@ wake(struct rsb_loop *loop)
 	(void)eventfd_write(loop->wake_fd, 1);
 }
 
+static uintptr_t
+self(void)
+{
+	return (uintptr_t)pthread_self();
+}
+
 void
 rsb_loop_post(struct rsb_loop *loop, struct rsb_task *task)
 {
@@ -312,7 +324,8 @@ rsb_loop_post(struct rsb_loop *loop, struct rsb_task *task)
 		loop->n_task++;
 	}
 	rsb_mutex_unlock(&loop->lock);
-	if (first)
+	/* Whoever dispatches looks for tasks before it waits. */
+	if (first && __atomic_load_n(&loop->runner, __ATOMIC_RELAXED) != self())
 		wake(loop);
 }
 
@@ -448,12 +461,15 @@ rsb_loop_step(struct rsb_loop *loop, int timeout_ms)
 	if (n < 0 && errno != EINTR)
 		return -errno;
 	loop->depth++;
+	__atomic_store_n(&loop->runner, self(), __ATOMIC_RELAXED);
 	run_sources(loop, events, n);
 	run_timers(loop);
 	run_tasks(loop);
 	loop->depth--;
-	if (loop->depth == 0)
+	if (loop->depth == 0) {
+		__atomic_store_n(&loop->runner, 0, __ATOMIC_RELAXED);
 		free_sources(&loop->dead);
+	}
 	return 0;
 }
 

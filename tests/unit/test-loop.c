@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -308,6 +309,48 @@ count(struct rsb_task *task)
 		rsb_loop_stop(counter->loop);
 }
 
+struct again {
+	struct rsb_task task;
+	struct rsb_loop *loop;
+};
+
+static void
+post_again(struct rsb_task *task)
+{
+	add('p');
+	if (n_history < 3)
+		rsb_loop_post(rsb_container_of(task, struct again, task)->loop, task);
+}
+
+/* It waits for events without end in between, unless it sees the task. */
+START_TEST(finds_what_a_task_posts)
+{
+	struct again again = { .task = { .fn = post_again } };
+
+	again.loop = new_loop();
+	rsb_loop_post(again.loop, &again.task);
+	for (int i = 0; i < 3; i++)
+		ck_assert_int_eq(rsb_loop_step(again.loop, -1), 0);
+	ck_assert_str_eq(history, "ppp");
+	rsb_loop_free(again.loop);
+}
+END_TEST
+
+START_TEST(asks_the_kernel_only_for_what_changes)
+{
+	struct rsb_loop *loop = new_loop();
+	struct rsb_source *source;
+	int fd = eventfd(0, EFD_CLOEXEC);
+
+	ck_assert_int_eq(rsb_loop_add(loop, fd, EPOLLIN, note_event, letter, &source), 0);
+	(void)close(fd);
+	ck_assert_int_eq(rsb_source_set(source, EPOLLIN), 0);
+	ck_assert_int_eq(rsb_source_set(source, EPOLLIN | EPOLLOUT), -EBADF);
+	rsb_source_del(source);
+	rsb_loop_free(loop);
+}
+END_TEST
+
 START_TEST(loses_no_post_from_another_thread)
 {
 	struct rsb_loop *loop = NULL;
@@ -374,6 +417,8 @@ main(void)
 		calls_no_source_that_was_deleted_in_the_same_round,
 		runs_tasks_in_order_and_each_once,
 		takes_tasks_back,
+		finds_what_a_task_posts,
+		asks_the_kernel_only_for_what_changes,
 		loses_no_post_from_another_thread,
 		stops_also_when_told_before,
 		waits_until_the_next_timer,
