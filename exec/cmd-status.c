@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <getopt.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "exec/daemon.h"
 #include "exec/verbs.h"
@@ -30,6 +31,21 @@ print_member(const char *prefix, const char *name, const struct rsb_json *value)
 	}
 }
 
+/* What is held back, a line each. */
+static void
+print_held(const struct rsb_json *held)
+{
+	(void)printf("held back from git here, until 'rsb trust':\n");
+	for (size_t i = 0; i < rsb_json_len(held); i++) {
+		const char *path;
+		const char *why;
+
+		if (rsb_json_str(rsb_json_at(held, i), "path", &path) == 0 &&
+			rsb_json_str(rsb_json_at(held, i), "why", &why) == 0)
+			(void)printf("  %s (%s)\n", path, why);
+	}
+}
+
 static int
 print_status(const struct rsb_buf *out, bool as_json, struct rsb_diag *diag)
 {
@@ -47,8 +63,12 @@ print_status(const struct rsb_buf *out, bool as_json, struct rsb_diag *diag)
 	r = rsb_json_parse(rsb_buf_view(out), &json, diag);
 	if (r < 0)
 		return r;
-	while ((key = rsb_json_member(json, &cursor, &value)))
-		print_member("", key, value);
+	while ((key = rsb_json_member(json, &cursor, &value))) {
+		if (strcmp(key, "held") == 0)
+			print_held(value);
+		else
+			print_member("", key, value);
+	}
 	return 0;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exec/githeld.h"
 #include "exec/report.h"
 #include "exec/verbs.h"
 #include "keeper/trust.h"
@@ -57,10 +58,41 @@ say(const struct rsb_verb_common *common, const char *path)
 	return 0;
 }
 
+/* 1 when there was nothing. */
+static int
+say_accepted(
+	const struct rsb_verb *verb, const struct rsb_verb_common *common, struct rsb_json *array)
+{
+	RSB_CLEANUP(rsb_report_done) struct rsb_report report = { 0 };
+	struct rsb_diag diag = { 0 };
+	const size_t n = rsb_json_len(array);
+	int r = 0;
+
+	for (size_t i = 0; i < n && !common->quiet && !common->json; i++) {
+		const char *path = "?";
+		const char *why = "?";
+
+		(void)rsb_json_str(rsb_json_at(array, i), "path", &path);
+		(void)rsb_json_str(rsb_json_at(array, i), "why", &why);
+		(void)printf("trusted: %s (%s)\n", path, why);
+	}
+	if (common->json) {
+		rsb_report_init(&report);
+		rsb_report_json(&report, "accepted", rsb_json_ref(array));
+		r = rsb_report_print(&report);
+	} else if (!n && !common->quiet) {
+		(void)fprintf(stderr, "rsb trust: nothing is held back there\n");
+	}
+	if (r < 0)
+		return rsb_verb_failed(verb, r, &diag);
+	return n ? 0 : 1;
+}
+
 static int
 run_trust(const struct rsb_verb *verb, int argc, char **argv, char **env)
 {
 	static const struct option options[] = { RSB_VERB_LONG, { 0 } };
+	RSB_CLEANUP(rsb_json_freep) struct rsb_json *accepted = NULL;
 	rsb_autofree char *path = NULL;
 	struct rsb_verb_common common = { 0 };
 	struct rsb_diag diag = { 0 };
@@ -72,8 +104,12 @@ run_trust(const struct rsb_verb *verb, int argc, char **argv, char **env)
 		if (rsb_verb_option(verb, c, &common, &status))
 			return status;
 	if (argc - optind > 1)
-		return rsb_verb_usage(verb, "one directory at a time");
-	r = trust(optind < argc ? argv[optind] : ".", env, &path, &diag);
+		return rsb_verb_usage(verb, "one path at a time");
+	r = rsb_githeld_accept(optind < argc ? argv[optind] : NULL, env, &accepted, &diag);
+	if (r > 0)
+		return say_accepted(verb, &common, accepted);
+	if (r >= 0)
+		r = trust(optind < argc ? argv[optind] : ".", env, &path, &diag);
 	if (r >= 0)
 		r = say(&common, path);
 	return r < 0 ? rsb_verb_failed(verb, r, &diag) : 0;
@@ -81,7 +117,7 @@ run_trust(const struct rsb_verb *verb, int argc, char **argv, char **env)
 
 const struct rsb_verb rsb_verb_trust = {
 	.name = "trust",
-	.usage = "trust [OPTION]... [DIR]",
-	.help = "Accept all that DIR's .rsb/config says, as it is now.",
+	.usage = "trust [OPTION]... [PATH]",
+	.help = "Accept what PATH has that is held back: .rsb/config, or on a mount from git.",
 	.run = run_trust,
 };

@@ -251,6 +251,18 @@ rsb_daemon_status(const struct rsb_where *where, struct rsb_buf *out, struct rsb
 	return r < 0 ? r : copied.r;
 }
 
+int
+rsb_daemon_trust(
+	const struct rsb_where *where, const char *path, struct rsb_buf *out, struct rsb_diag *diag)
+{
+	const struct rsb_ctl_trust_req req = { .path = rsb_bytes_str(path) };
+	struct copied copied = { .out = out };
+	int r;
+
+	r = call_once(where, RSB_OP_ctl_trust, &req, STATUS_TIMEOUT_NS, copy_status, &copied, diag);
+	return r < 0 ? r : copied.r;
+}
+
 bool
 rsb_daemon_pause(int r, unsigned int *n)
 {

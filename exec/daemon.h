@@ -44,6 +44,10 @@ rsb_nodiscard int rsb_daemon_stop(const struct rsb_where *where, bool force, str
 rsb_nodiscard int rsb_daemon_status(
 	const struct rsb_where *where, struct rsb_buf *out, struct rsb_diag *diag);
 
+/* Accepts what is held back from git below the mount; tells what that was. -ENOENT: nothing. */
+rsb_nodiscard int rsb_daemon_trust(const struct rsb_where *where, const char *path,
+	struct rsb_buf *out, struct rsb_diag *diag);
+
 struct rsb_daemon_look {
 	bool running;
 	bool mounted; /* at the place that the state names */

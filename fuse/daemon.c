@@ -307,8 +307,9 @@ make_fs(struct daemon *d)
 		.name = d->options->name,
 		.mountpoint = d->options->mountpoint,
 		.idmap = { .forward = info->idmap_none, .uid = getuid(), .gid = getgid() },
+		.trust_file = info->trust,
+		.no_guard = d->options->no_guard,
 		.sync = info->sync,
-		.allow_other = d->options->allow_other,
 		.read_only = d->options->read_only,
 	};
 

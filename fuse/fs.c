@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "fuse/guard.h"
 #include "fuse/hold.h"
+#include "fuse/judge.h"
 #include "fuse/send.h"
 
 static void
@@ -28,6 +30,7 @@ rsb_fs_new(const struct rsb_fs_config *config, struct rsb_link *link, struct rsb
 	rsb_mutex_init(&fs->lock);
 	rsb_list_init(&fs->fops);
 	rsb_list_init(&fs->writers);
+	rsb_list_init(&fs->wrotes);
 	rsb_cache_init(&fs->cache);
 	fs->config = *config;
 	fs->link = link;
@@ -40,6 +43,12 @@ rsb_fs_new(const struct rsb_fs_config *config, struct rsb_link *link, struct rsb
 	if (r < 0)
 		return r;
 	r = rsb_hold_new(&fs->hold);
+	if (r < 0)
+		return r;
+	r = rsb_judge_new(config->trust_file, &fs->judge);
+	if (r < 0)
+		return r;
+	r = rsb_guard_new(config->no_guard, &fs->guard);
 	if (r < 0)
 		return r;
 	r = rsb_inodes_new(shared, on_forget, fs, &fs->inodes);
@@ -60,11 +69,15 @@ rsb_fs_free(struct rsb_fs *fs)
 {
 	if (!fs)
 		return;
+	if (fs->judge)
+		rsb_judge_save(fs);
 	fs->closing = true;
 	rsb_handles_free(fs->handles);
 	rsb_dirsnap_free(fs->left.snap);
 	rsb_names_free(fs->names);
 	rsb_inodes_free(fs->inodes);
+	rsb_guard_free(fs->guard);
+	rsb_judge_free(fs->judge);
 	rsb_send_free(fs->send);
 	rsb_hold_free(fs->hold);
 	free(fs->workspace);
@@ -213,6 +226,8 @@ rsb_fs_name(struct rsb_fs *fs, struct rsb_inode *dir, struct rsb_bytes name,
 {
 	if (inode)
 		rsb_inode_hint(inode, dir, name);
+	else
+		rsb_judge_gone(fs, dir, name);
 	/* A change of the directory sent later may have undone what this reply tells. */
 	if (rsb_fs_keeps(fs, since) && dir->changed <= since) {
 		rsb_names_put(fs->names, dir, name, inode);

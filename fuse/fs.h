@@ -24,7 +24,9 @@
 #include "util/thread.h"
 
 struct rsb_fuse_session;
+struct rsb_guard;
 struct rsb_hold;
+struct rsb_judge;
 struct rsb_notify;
 struct rsb_send;
 
@@ -32,8 +34,9 @@ struct rsb_fs_config {
 	const char *name;       /* of the sandbox */
 	const char *mountpoint; /* absolute */
 	struct rsb_idmap idmap; /* far ids are filled in from the link's facts */
+	const char *trust_file; /* of keeper/gitcopy.h; NULL: none */
+	bool no_guard;          /* of fuse/guard.h, for tests */
 	bool sync;              /* -o sync */
-	bool allow_other;
 	bool read_only;
 };
 
@@ -62,6 +65,8 @@ struct rsb_fs {
 	struct rsb_handles *handles;
 	struct rsb_send *send;
 	struct rsb_hold *hold;
+	struct rsb_judge *judge;
+	struct rsb_guard *guard;
 	struct rsb_cache cache;
 	struct rsb_list fops; /* of struct rsb_fop.all */
 	uint64_t seq;
@@ -72,6 +77,8 @@ struct rsb_fs {
 	size_t n_wait;           /* calls that are answered when a command ends */
 	struct rsb_list writers; /* of struct rsb_fop.wait: wait for sent to shrink */
 	size_t ahead_size;       /* bytes read ahead and not given out */
+	struct rsb_list wrotes;  /* of struct rsb_wrote.age, the oldest first */
+	size_t wrote_size;       /* bytes of all those */
 	struct rsb_fs_stats stats;
 	struct rsb_statfs_rep statfs; /* the latest */
 	uint64_t statfs_ns;           /* when it came; 0: never */

@@ -4,10 +4,14 @@
 #include <errno.h>
 #include <string.h>
 
+#include "fuse/guard.h"
+#include "fuse/judge.h"
 #include "fuse/pipe.h"
 #include "fuse/relay.h"
 #include "link/ctl.h"
 #include "proto/version.h"
+#include "util/json.h"
+#include "util/str.h"
 
 struct rsb_guest {
 	struct rsb_control *control;
@@ -129,6 +133,41 @@ answer_status(struct rsb_guest *client, const struct rsb_call_head *head)
 	rsb_guest_reply(client, head->op, head->id, r, &rep);
 }
 
+/* What was accepted, as a JSON array. */
+static int
+trust(struct rsb_fs *fs, struct rsb_bytes path, struct rsb_buf *out)
+{
+	RSB_CLEANUP(rsb_json_freep) struct rsb_json *array = rsb_json_new_array();
+	rsb_autofree char *text = rsb_str_dup(path);
+	int r;
+
+	if (!array || !text)
+		return -ENOMEM;
+	rsb_mutex_lock(&fs->lock);
+	r = rsb_judge_trust(fs->judge, text, array);
+	rsb_guard_forget(fs);
+	rsb_mutex_unlock(&fs->lock);
+	return r < 0 ? r : rsb_json_write(array, false, out);
+}
+
+static void
+answer_trust(struct rsb_guest *client, const struct rsb_call_head *head)
+{
+	struct rsb_fs *fs = rsb_control_config(client->control)->fs;
+	RSB_CLEANUP(rsb_buf_done) struct rsb_buf json = { .max = 65536 };
+	struct rsb_ctl_status_rep rep;
+	struct rsb_ctl_trust_req req;
+	int r;
+
+	if (rsb_codec_decode(&rsb_desc_rsb_ctl_trust_req, head->body, &req) < 0) {
+		rsb_guest_kick(client);
+		return;
+	}
+	r = trust(fs, req.path, &json);
+	rep.json = rsb_buf_view(&json);
+	rsb_guest_reply(client, head->op, head->id, r, &rep);
+}
+
 static void
 answer_stop(struct rsb_guest *client, const struct rsb_call_head *head)
 {
@@ -158,6 +197,9 @@ on_message(void *arg, const struct rsb_call_head *head)
 		break;
 	case RSB_OP_ctl_status:
 		answer_status(client, head);
+		break;
+	case RSB_OP_ctl_trust:
+		answer_trust(client, head);
 		break;
 	case RSB_OP_ctl_stop:
 		answer_stop(client, head);

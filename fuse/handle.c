@@ -5,6 +5,7 @@
 #include <fcntl.h>
 
 #include "fuse/ahead.h"
+#include "fuse/guard.h"
 
 struct rsb_handles {
 	struct rsb_map by_fh;
@@ -41,6 +42,7 @@ handle_free(struct rsb_handle *handle)
 		inode->dirty = NULL;
 	rsb_wbuf_done(&handle->wbuf);
 	rsb_ahead_free(handle->ahead);
+	rsb_guard_view_unref(handle->view);
 	rsb_dirsnap_free(handle->snap);
 	free(handle);
 	rsb_inode_unref(inode);

@@ -19,6 +19,7 @@
 
 struct rsb_ahead;
 struct rsb_fop;
+struct rsb_guard_view;
 struct rsb_handles;
 
 struct rsb_handle {
@@ -40,12 +41,13 @@ struct rsb_handle {
 	bool flocks;
 	bool kill_suidgid; /* with the next write */
 
-	struct rsb_ahead *ahead;  /* NULL until it is read */
-	struct rsb_dirsnap *snap; /* directory: its listing; NULL until the first read */
-	uint64_t snap_fh;         /* under which the sidecar lists it; 0: not now */
-	uint64_t snap_since;      /* the clock of fuse/fs.h when the listing began */
-	bool snap_used;           /* it was read beyond its start: rewinding takes a new one */
-	struct rsb_list readers;  /* of struct rsb_fop.wait: wait for more of snap */
+	struct rsb_guard_view *view; /* of fuse/guard.h: what is read; NULL: the file */
+	struct rsb_ahead *ahead;     /* NULL until it is read */
+	struct rsb_dirsnap *snap;    /* directory: its listing; NULL until the first read */
+	uint64_t snap_fh;            /* under which the sidecar lists it; 0: not now */
+	uint64_t snap_since;         /* the clock of fuse/fs.h when the listing began */
+	bool snap_used;              /* it was read beyond its start: rewinding takes a new one */
+	struct rsb_list readers;     /* of struct rsb_fop.wait: wait for more of snap */
 };
 
 rsb_nodiscard int rsb_handles_new(struct rsb_handles **ret_handles);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fuse/judge.h"
 #include "fuse/notify.h"
 #include "fuse/reply.h"
 #include "fuse/send.h"
@@ -129,6 +130,7 @@ rsb_hold_tick(struct rsb_fs *fs, uint64_t next_ns)
 	rsb_send_flush_forgets(fs->send);
 	rsb_send_retry(fs->send);
 	rsb_mutex_unlock(&fs->lock);
+	rsb_judge_save(fs);
 }
 
 /* ---- what nobody knows ---- */

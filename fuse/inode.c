@@ -6,6 +6,9 @@
 #include <sys/stat.h>
 
 #include "fuse/attr.h"
+#include "fuse/gitplace.h"
+#include "fuse/guard.h"
+#include "fuse/wrote.h"
 #include "util/str.h"
 
 #define ROOT_INDEX 1u
@@ -57,6 +60,9 @@ inode_new(struct rsb_inodes *set, uint64_t nodeid, uint64_t id)
 static void
 inode_free(struct rsb_inode *inode)
 {
+	rsb_gitplaces_free(inode->git_places);
+	rsb_guard_file_free(inode->guard);
+	rsb_wrote_drop(inode);
 	free(inode->target);
 	free(inode->name);
 	free(inode);
@@ -283,12 +289,14 @@ note_depth(struct rsb_inode *inode)
 }
 
 void
-rsb_inode_hint(struct rsb_inode *inode, const struct rsb_inode *parent, struct rsb_bytes name)
+rsb_inode_hint(struct rsb_inode *inode, struct rsb_inode *parent, struct rsb_bytes name)
 {
 	char *copy;
 
 	if (is_hinted(inode, parent, name))
 		return;
+	rsb_gitplace_seen(parent, name);
+	rsb_gitplace_keep(inode);
 	/* The kernel may still walk by the old name: where that lay counts too. */
 	if (inode->name)
 		note_depth(inode);
@@ -305,13 +313,13 @@ rsb_inode_hint(struct rsb_inode *inode, const struct rsb_inode *parent, struct r
 
 void
 rsb_inodes_hint_moved(struct rsb_inodes *inodes, const struct rsb_inode *parent,
-	struct rsb_bytes name, const struct rsb_inode *newparent, struct rsb_bytes newname)
+	struct rsb_bytes name, struct rsb_inode *newparent, struct rsb_bytes newname)
 {
 	struct rsb_inode *inode;
 	size_t cursor = 0;
 
 	/* Whoever stays in its directory lies as deep as before. */
-	if (parent == newparent)
+	if (parent == newparent && !rsb_gitplace_could_be(newparent, newname))
 		return;
 	while ((inode = rsb_inode_next(inodes, &cursor))) {
 		if (is_hinted(inode, parent, name))

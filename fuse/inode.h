@@ -22,8 +22,11 @@
 #include "util/list.h"
 #include "util/map.h"
 
+struct rsb_gitplaces;
+struct rsb_guard_file;
 struct rsb_handle;
 struct rsb_inodes;
+struct rsb_wrote;
 
 struct rsb_inode {
 	uint64_t nodeid;        /* const; the kernel's name: generation << 32 | index */
@@ -47,9 +50,15 @@ struct rsb_inode {
 	struct rsb_handle *dirty; /* the one that has unsent data, if any: there is at most one */
 
 	char *target;    /* symlink: as the sandbox has it; NULL: not read yet */
+	bool refused;    /* symlink: that it leads out was logged */
 	uint64_t parent; /* nodeid and name under which it was seen last; hints, for link targets */
 	char *name;
 	uint32_t depth_least; /* the least rsb_inode_depth() that any of its hints stood for */
+
+	uint8_t git_seen;                 /* of fuse/gitplace.h, as the next */
+	struct rsb_gitplaces *git_places; /* hints before this one; NULL: none that matter */
+	struct rsb_guard_file *guard;     /* of fuse/guard.h; NULL: nothing is known */
+	struct rsb_wrote *wrote;          /* of fuse/wrote.h; NULL: not known */
 };
 
 /* forget: the sidecar must be told that n of its gifts are returned. */
@@ -89,10 +98,10 @@ void rsb_inode_looked_up(struct rsb_inode *inode);
 void rsb_inode_forget(struct rsb_inode *inode, uint64_t n);
 
 /* Where it was seen. */
-void rsb_inode_hint(struct rsb_inode *inode, const struct rsb_inode *parent, struct rsb_bytes name);
+void rsb_inode_hint(struct rsb_inode *inode, struct rsb_inode *parent, struct rsb_bytes name);
 /* A rename of what nobody looked up: whatever was seen as name in parent lies there now. */
 void rsb_inodes_hint_moved(struct rsb_inodes *inodes, const struct rsb_inode *parent,
-	struct rsb_bytes name, const struct rsb_inode *newparent, struct rsb_bytes newname);
+	struct rsb_bytes name, struct rsb_inode *newparent, struct rsb_bytes newname);
 /*
  * How many directories below the root its parent is, by the hints: 0 for what lies in the root.
  * An inode with several names, or one that was moved, counts as where it lay least deep, and so

@@ -4,12 +4,14 @@
 #include <errno.h>
 #include <string.h>
 
+#include "fuse/guardload.h"
 #include "fuse/hold.h"
 #include "fuse/ops.h"
 #include "fuse/push.h"
 #include "fuse/reply.h"
 #include "fuse/send.h"
-#include "fuse/target.h"
+#include "fuse/wrote.h"
+#include "keeper/target.h"
 #include "util/clock.h"
 #include "util/log.h"
 #include "util/str.h"
@@ -44,6 +46,16 @@ may_be_old(const struct rsb_fs *fs, const struct rsb_inode *inode)
 }
 
 static void
+on_attr_ready(struct rsb_fop *fop, int r, const void *rep)
+{
+	(void)rep;
+	if (r < 0)
+		rsb_reply_err(fop, r);
+	else
+		rsb_reply_attr(fop, fop->inode);
+}
+
+static void
 on_attr(struct rsb_fop *fop, int r, const void *rep)
 {
 	const struct rsb_attr_rep *got = rep;
@@ -54,7 +66,7 @@ on_attr(struct rsb_fop *fop, int r, const void *rep)
 	}
 	if (r >= 0)
 		rsb_fs_learn(fop->fs, fop->inode, &got->attr, fop->since);
-	rsb_reply_attr(fop, fop->inode);
+	rsb_guard_then(fop, fop->inode, on_attr_ready);
 }
 
 void
@@ -67,7 +79,8 @@ op_getattr(fuse_req_t req, fuse_ino_t nodeid, struct fuse_file_info *fi)
 	(void)fi;
 	if (!inode)
 		return;
-	if (rsb_fs_knows(rsb_fop_fs(req), inode) || may_be_old(rsb_fop_fs(req), inode)) {
+	if ((rsb_fs_knows(rsb_fop_fs(req), inode) && rsb_guard_ready(rsb_fop_fs(req), inode)) ||
+		may_be_old(rsb_fop_fs(req), inode)) {
 		rsb_fop_fs(req)->stats.hits++;
 		rsb_reply_req_attr(req, inode);
 		return;
@@ -140,8 +153,10 @@ on_setattr(struct rsb_fop *fop, int r, const void *rep)
 		rsb_reply_err(fop, r);
 		return;
 	}
+	if (fop->flags & FUSE_SET_ATTR_SIZE)
+		rsb_wrote_cut(fop->fs, fop->inode, fop->offset);
 	rsb_fop_changed(fop, &got->attr, NULL);
-	rsb_reply_attr(fop, fop->inode);
+	rsb_guard_then(fop, fop->inode, on_attr_ready);
 }
 
 void
@@ -168,6 +183,8 @@ op_setattr(
 	if (S_ISDIR(inode->attr.mode))
 		rsb_hold_limit(fop);
 	fop->inode = rsb_inode_ref(inode);
+	fop->flags = (uint32_t)valid;
+	fop->offset = msg.size;
 	rsb_push_inode(fs, inode);
 	msg.node = inode->wire;
 	msg.fh = fi ? fi->fh : any_fh(inode);
@@ -179,7 +196,7 @@ op_setattr(
 
 /* The target as local programs may see it, or the errno that they get. */
 static int
-map_target(struct rsb_fs *fs, const struct rsb_inode *inode, char **ret_target)
+map_target(struct rsb_fs *fs, struct rsb_inode *inode, char **ret_target)
 {
 	struct rsb_target_place place = {
 		.workspace = fs->workspace ? fs->workspace : "",
@@ -187,6 +204,8 @@ map_target(struct rsb_fs *fs, const struct rsb_inode *inode, char **ret_target)
 	};
 	int r;
 
+	if (rsb_guard_bars_link(fs, inode))
+		return -EACCES;
 	/* Without a place only what needs none may pass. */
 	r = rsb_inode_depth(inode);
 	place.depth = r < 0 ? 0 : (size_t)r;
@@ -194,6 +213,10 @@ map_target(struct rsb_fs *fs, const struct rsb_inode *inode, char **ret_target)
 	if (r != -EACCES)
 		return r;
 	fs->stats.refused_links++;
+	/* Once: a walk over the tree would fill the log. */
+	if (inode->refused)
+		return r;
+	inode->refused = true;
 	rsb_warn("the link '%s' leads out of the workspace, to '%s': not followed",
 		inode->name ? inode->name : "?", inode->target);
 	return r;

@@ -4,10 +4,12 @@
 #include <string.h>
 
 #include "fuse/ahead.h"
+#include "fuse/guardload.h"
 #include "fuse/ops.h"
 #include "fuse/push.h"
 #include "fuse/reply.h"
 #include "fuse/send.h"
+#include "fuse/wrote.h"
 
 /* The handle, if it is of use; NULL: answered. */
 static struct rsb_handle *
@@ -104,6 +106,34 @@ send_part(struct rsb_fop *fop, size_t at, size_t size)
 	return 0;
 }
 
+static void
+reply_view(struct rsb_fop *fop, const struct rsb_guard_view *view)
+{
+	struct rsb_bytes data = { .size = 0 };
+
+	if (fop->offset < view->size) {
+		data.data = view->data + fop->offset;
+		data.size = rsb_min(fop->size, view->size - (size_t)fop->offset);
+	}
+	rsb_reply_data(fop, data);
+}
+
+/* It was opened before it was known for what it is. */
+static void
+on_read_ready(struct rsb_fop *fop, int r, const void *rep)
+{
+	struct rsb_guard_view *view = r < 0 ? NULL : rsb_guard_view(fop->fs, fop->inode);
+
+	(void)rep;
+	if (!view) {
+		rsb_reply_err(fop, r < 0 ? r : -EIO);
+		return;
+	}
+	rsb_guard_view_unref(fop->handle->view);
+	fop->handle->view = view;
+	reply_view(fop, view);
+}
+
 void
 op_read(fuse_req_t req, fuse_ino_t nodeid, size_t size, off_t offset, struct fuse_file_info *fi)
 {
@@ -117,9 +147,17 @@ op_read(fuse_req_t req, fuse_ino_t nodeid, size_t size, off_t offset, struct fus
 	fop = begin(req, handle);
 	if (!fop)
 		return;
-	rsb_push_inode(fop->fs, handle->inode);
 	fop->offset = (uint64_t)offset;
 	fop->size = size;
+	if (handle->view) {
+		reply_view(fop, handle->view);
+		return;
+	}
+	if (!rsb_handle_writes(handle) && rsb_guard_watches(fop->fs, handle->inode)) {
+		rsb_guard_then(fop, handle->inode, on_read_ready);
+		return;
+	}
+	rsb_push_inode(fop->fs, handle->inode);
 	fop->data = malloc(size ? size : 1);
 	if (!fop->data) {
 		rsb_reply_err(fop, -ENOMEM);
@@ -177,8 +215,14 @@ op_write(fuse_req_t req, fuse_ino_t nodeid, const char *data, size_t size, off_t
 	if (fs->kernel_kill)
 		handle->kill_suidgid = true;
 	r = fi->writepage ? 0 : rsb_handle_take_error(handle);
+	/* What was opened to be changed shows what it is from here on. */
+	rsb_guard_view_unref(rsb_steal(&handle->view));
+	if (fi->writepage)
+		rsb_wrote_drop(handle->inode);
 	if (r >= 0 && !fi->writepage)
 		r = rsb_push_write(fs, handle, (uint64_t)offset, bytes);
+	if (r >= 0 && !fi->writepage)
+		rsb_wrote_put(fs, handle->inode, (uint64_t)offset, bytes, handle->wbuf.append);
 	if (r < 0) {
 		rsb_reply_req_err(req, r);
 		return;
@@ -229,6 +273,7 @@ op_fallocate(fuse_req_t req, fuse_ino_t nodeid, int mode, off_t offset, off_t le
 	if (!fop)
 		return;
 	rsb_push_inode(fop->fs, handle->inode);
+	rsb_wrote_drop(handle->inode);
 	msg = (struct rsb_fallocate_req){
 		.fh = handle->fh,
 		.mode = (uint64_t)(unsigned int)mode,
@@ -236,6 +281,16 @@ op_fallocate(fuse_req_t req, fuse_ino_t nodeid, int mode, off_t offset, off_t le
 		.length = (uint64_t)length,
 	};
 	rsb_fop_mutate(fop, RSB_OP_fallocate, &msg, on_fallocate);
+}
+
+/* It is data from its start to its end. */
+static void
+lseek_view(fuse_req_t req, const struct rsb_guard_view *view, off_t offset, int whence)
+{
+	if (offset < 0 || (uint64_t)offset >= view->size)
+		rsb_reply_req_err(req, -ENXIO);
+	else
+		(void)fuse_reply_lseek(req, whence == SEEK_DATA ? offset : (off_t)view->size);
 }
 
 static void
@@ -262,6 +317,10 @@ op_lseek(fuse_req_t req, fuse_ino_t nodeid, off_t offset, int whence, struct fus
 	(void)nodeid;
 	if (!handle)
 		return;
+	if (handle->view) {
+		lseek_view(req, handle->view, offset, whence);
+		return;
+	}
 	fop = begin(req, handle);
 	if (!fop)
 		return;
@@ -303,11 +362,17 @@ op_copy_file_range(fuse_req_t req, fuse_ino_t nodeid_in, off_t off_in, struct fu
 	(void)flags;
 	if (!out)
 		return;
+	/* The kernel copies what is read then. */
+	if (in->view) {
+		rsb_reply_req_err(req, -EOPNOTSUPP);
+		return;
+	}
 	fop = begin(req, out);
 	if (!fop)
 		return;
 	rsb_push_inode(fs, in->inode);
 	rsb_push_inode(fs, out->inode);
+	rsb_wrote_drop(out->inode);
 	fop->size = length;
 	msg = (struct rsb_copy_req){
 		.fh_in = in->fh,

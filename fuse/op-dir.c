@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "fuse/guard.h"
 #include "fuse/hold.h"
 #include "fuse/ops.h"
 #include "fuse/reply.h"
@@ -61,7 +62,8 @@ known_node(struct rsb_fs *fs, struct rsb_inode *dir, struct rsb_bytes name)
 
 	if (!rsb_cache_on(&fs->cache) || rsb_names_get(fs->names, dir, name, &inode) != 1)
 		return NULL;
-	return rsb_fs_knows(fs, inode) ? inode : NULL;
+	/* One that must be read first is looked up by itself. */
+	return rsb_fs_knows(fs, inode) && rsb_guard_ready(fs, inode) ? inode : NULL;
 }
 
 /* Adds one entry: its size, 0 when it does not fit. */

@@ -4,11 +4,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fuse/guardload.h"
 #include "fuse/hold.h"
+#include "fuse/judge.h"
 #include "fuse/ops.h"
 #include "fuse/push.h"
 #include "fuse/reply.h"
 #include "fuse/send.h"
+#include "fuse/wrote.h"
+
+/* Of the kernel's open(2) flags: it is opened to be executed. */
+#define FMODE_EXEC 0x20
 
 /*
  * What counts over there. Appending is a flag of each write instead: pages that the kernel writes
@@ -42,23 +48,34 @@ release_unknown(struct rsb_fs *fs, uint64_t fh, int r)
 /* ---- open ---- */
 
 static void
+fail_open(struct rsb_fop *fop, int r)
+{
+	struct rsb_fs *fs = fop->fs;
+	struct rsb_handle *handle = rsb_handle_ref(fop->handle);
+
+	rsb_reply_err(fop, r);
+	/* The kernel's reference too: it never heard of it. */
+	rsb_handle_unref(fs->handles, handle);
+	rsb_handle_unref(fs->handles, handle);
+}
+
+static void
 on_open(struct rsb_fop *fop, int r, const void *rep)
 {
 	struct rsb_fs *fs = fop->fs;
 	const struct rsb_attr_rep *got = rep;
-	struct rsb_handle *handle = rsb_handle_ref(fop->handle);
-	struct rsb_inode *inode = fop->inode;
+	struct rsb_handle *handle;
 
 	if (r < 0) {
-		release_unknown(fs, handle->fh, r);
-		rsb_reply_err(fop, r);
-		/* The kernel's reference too: it never heard of it. */
-		rsb_handle_unref(fs->handles, handle);
-		rsb_handle_unref(fs->handles, handle);
+		release_unknown(fs, fop->handle->fh, r);
+		fail_open(fop, r);
 		return;
 	}
-	rsb_fs_learn(fs, inode, &got->attr, fop->since);
+	handle = rsb_handle_ref(fop->handle);
+	rsb_fs_learn(fs, fop->inode, &got->attr, fop->since);
 	rsb_fop_changed(fop, &got->attr, NULL);
+	if (fop->fi.flags & O_TRUNC)
+		rsb_wrote_begin(fs, fop->inode, (struct rsb_bytes){ 0 });
 	if (rsb_reply_open(fop, handle) < 0)
 		forget_handle(fs, handle);
 	rsb_handle_unref(fs->handles, handle);
@@ -99,13 +116,52 @@ begin_open(fuse_req_t req, struct rsb_inode *inode, const struct fuse_file_info 
 	return fop;
 }
 
+static void
+send_open(struct rsb_fop *fop)
+{
+	struct rsb_fs *fs = fop->fs;
+	const struct rsb_open_req msg = {
+		.node = fop->inode->wire,
+		.fh = fop->handle->fh,
+		.flags = far_flags(fs, fop->fi.flags),
+	};
+
+	if (fop->fi.flags & O_TRUNC) {
+		rsb_push_inode(fs, fop->inode);
+		rsb_fop_mutate(fop, RSB_OP_open, &msg, on_open);
+	} else if (fop->req && (fop->handle->view || rsb_fs_knows(fs, fop->inode))) {
+		fs->stats.hits++;
+		rsb_reply_req_open(rsb_steal(&fop->req), fop->handle, &fop->fi);
+		rsb_fop_call(fop, RSB_OP_open, &msg, on_open_late);
+	} else {
+		rsb_fop_call(fop, RSB_OP_open, &msg, on_open);
+	}
+}
+
+/* What is read is the view; what is written goes to the file. */
+static void
+on_open_ready(struct rsb_fop *fop, int r, const void *rep)
+{
+	struct rsb_guard_view *view = r < 0 ? NULL : rsb_guard_view(fop->fs, fop->inode);
+	bool barred = view && view->no_exec && fop->fi.flags & FMODE_EXEC;
+
+	(void)rep;
+	if (view && !view->changed && rsb_handle_writes(fop->handle) && !fop->inode->wrote)
+		rsb_wrote_begin(fop->fs, fop->inode, (struct rsb_bytes){ view->data, view->size });
+	if ((fop->fi.flags & O_ACCMODE) == O_WRONLY)
+		rsb_guard_view_unref(view);
+	else
+		fop->handle->view = view;
+	if (r < 0 || barred)
+		fail_open(fop, r < 0 ? r : -EACCES);
+	else
+		send_open(fop);
+}
+
 void
 op_open(fuse_req_t req, fuse_ino_t nodeid, struct fuse_file_info *fi)
 {
-	struct rsb_fs *fs = rsb_fop_fs(req);
 	struct rsb_inode *inode = rsb_fop_inode(req, nodeid);
-	bool known = inode && rsb_fs_knows(fs, inode);
-	struct rsb_open_req msg;
 	struct rsb_fop *fop;
 
 	if (!inode)
@@ -113,22 +169,10 @@ op_open(fuse_req_t req, fuse_ino_t nodeid, struct fuse_file_info *fi)
 	fop = begin_open(req, inode, fi);
 	if (!fop)
 		return;
-	msg = (struct rsb_open_req){
-		.node = inode->wire,
-		.fh = fop->handle->fh,
-		.flags = far_flags(fs, fi->flags),
-	};
-	if (fi->flags & O_TRUNC) {
-		rsb_push_inode(fs, inode);
-		rsb_fop_mutate(fop, RSB_OP_open, &msg, on_open);
-	} else if (known) {
-		fs->stats.hits++;
-		fop->req = NULL;
-		rsb_reply_req_open(req, fop->handle, fi);
-		rsb_fop_call(fop, RSB_OP_open, &msg, on_open_late);
-	} else {
-		rsb_fop_call(fop, RSB_OP_open, &msg, on_open);
-	}
+	if (fi->flags & O_TRUNC)
+		send_open(fop);
+	else
+		rsb_guard_then(fop, inode, on_open_ready);
 }
 
 /* fop->inode is the directory. */
@@ -159,6 +203,8 @@ on_create(struct rsb_fop *fop, int r, const void *rep)
 	rsb_fop_changed(fop, &entry->dir, NULL);
 	rsb_fs_name(fs, fop->inode, name, inode, fop->since);
 	rsb_fs_learn(fs, inode, &entry->attr, fop->since);
+	if (!entry->attr.size)
+		rsb_wrote_begin(fs, inode, (struct rsb_bytes){ 0 });
 	if (rsb_reply_create(fop, fop->inode, inode, handle) < 0)
 		forget_handle(fs, handle);
 	rsb_inode_unref(inode);
@@ -300,6 +346,8 @@ op_release(fuse_req_t req, fuse_ino_t nodeid, struct fuse_file_info *fi)
 	if (!handle)
 		return;
 	rsb_push_handle(fs, handle);
+	if (rsb_handle_writes(handle))
+		rsb_judge_placed(fs, handle->inode);
 	if (fi->flock_release && handle->flocks)
 		rsb_send_post(fs->send, RSB_OP_unlock_all,
 			&(struct rsb_unlock_all_req){ .fh = handle->fh, .owner = fi->lock_owner });

@@ -3,7 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fuse/guardload.h"
 #include "fuse/hold.h"
+#include "fuse/judge.h"
 #include "fuse/ops.h"
 #include "fuse/push.h"
 #include "fuse/reply.h"
@@ -42,6 +44,16 @@ who(const struct rsb_fop *fop)
 /* ---- lookup ---- */
 
 static void
+on_lookup_ready(struct rsb_fop *fop, int r, const void *rep)
+{
+	(void)rep;
+	if (r < 0)
+		rsb_reply_err(fop, r);
+	else
+		rsb_reply_entry(fop, fop->inode, fop->name, fop->other);
+}
+
+static void
 on_lookup_attr(struct rsb_fop *fop, int r, const void *rep)
 {
 	const struct rsb_attr_rep *got = rep;
@@ -51,7 +63,7 @@ on_lookup_attr(struct rsb_fop *fop, int r, const void *rep)
 		return;
 	}
 	rsb_fs_learn(fop->fs, fop->other, &got->attr, fop->since);
-	rsb_reply_entry(fop, fop->inode, fop->name, fop->other);
+	rsb_guard_then(fop, fop->other, on_lookup_ready);
 }
 
 static void
@@ -77,7 +89,7 @@ on_lookup(struct rsb_fop *fop, int r, const void *rep)
 	rsb_fs_name(fs, fop->inode, name, inode, fop->since);
 	if (!inode->dirty && inode->changed <= fop->since) {
 		rsb_fs_learn(fs, inode, &entry->attr, fop->since);
-		rsb_reply_entry(fop, fop->inode, fop->name, inode);
+		rsb_guard_then(fop, inode, on_lookup_ready);
 		return;
 	}
 	/* Something was written to it meanwhile: with the old size the kernel would cut it. */
@@ -100,7 +112,7 @@ lookup_known(fuse_req_t req, struct rsb_inode *dir, const char *name)
 		rsb_names_put(fs->names, dir, rsb_bytes_str(name), NULL);
 		known = 0;
 	}
-	if (known < 0 || (known == 1 && !rsb_fs_knows(fs, inode)))
+	if (known < 0 || (known == 1 && !(rsb_fs_knows(fs, inode) && rsb_guard_ready(fs, inode))))
 		return false;
 	fs->stats.hits++;
 	rsb_reply_req_entry(req, dir, name, inode);
@@ -250,6 +262,7 @@ on_link(struct rsb_fop *fop, int r, const void *rep)
 	}
 	rsb_fop_changed(fop, &entry->dir, inode == fop->other ? &entry->attr : NULL);
 	rsb_fs_name(fs, fop->inode, rsb_bytes_str(fop->name), inode, fop->since);
+	rsb_judge_placed(fs, inode);
 	if (fop->req)
 		rsb_reply_req_entry(fop->req, fop->inode, fop->name, inode);
 	rsb_fop_free(fop);
@@ -346,12 +359,15 @@ on_rename(struct rsb_fop *fop, int r, const void *rep)
 	over = got->over_id ? rsb_inode_by_id(fs->inodes, got->over_id) : NULL;
 	if (over)
 		rsb_fs_learn(fs, over, &got->over, fop->since);
+	if (!(fop->flags & RENAME_EXCHANGE))
+		rsb_judge_moved(fs, fop->inode, fop->name, fop->other, fop->newname);
 	/* The table may know another file under the name than the one that was there. */
 	if (moved && moved->wire.ino != got->attr.ino)
 		moved = NULL;
 	if (moved) {
 		rsb_fs_name(fs, fop->other, newname, rsb_inode_ref(moved), fop->since);
 		rsb_fs_learn(fs, moved, &got->attr, fop->since);
+		rsb_judge_placed(fs, moved);
 	} else {
 		/* Its ctime has moved, and nobody can say whose that is. */
 		rsb_fs_drop_locked(fs);

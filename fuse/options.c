@@ -83,6 +83,7 @@ take_flag(struct rsb_options *o, const char *word)
 		{ "sync", &o->sync, true },
 		{ "async", &o->async, true },
 		{ "noepoch", &o->no_epoch, true },
+		{ "noguard", &o->no_guard, true },
 	};
 
 	for (size_t i = 0; i < RSB_ARRAY_SIZE(flags); i++) {

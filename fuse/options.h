@@ -36,6 +36,7 @@ struct rsb_options {
 	bool allow_other;
 	bool read_only;
 	bool no_epoch; /* for tests: as on a kernel before 6.16 */
+	bool no_guard; /* for tests: git here is not guarded */
 	bool noexec;
 };
 

@@ -8,6 +8,7 @@
 #include "fuse/hold.h"
 #include "fuse/notify.h"
 #include "fuse/send.h"
+#include "fuse/wrote.h"
 #include "util/log.h"
 
 /* One write message under way. */
@@ -52,6 +53,7 @@ note_error(struct rsb_fs *fs, struct rsb_handle *handle, int r)
 {
 	if (!handle->error)
 		handle->error = r;
+	rsb_wrote_drop(handle->inode);
 	if (!handle->closed)
 		return;
 	fs->stats.lost_writes++;

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "fuse/guard.h"
+
 /*
  * libfuse and the kernel know errno values up to 511; a reply beyond is dropped before its
  * request is found, and the caller would wait for ever. ENOSYS means "never ask again".
@@ -37,7 +39,8 @@ rsb_reply_err(struct rsb_fop *fop, int r)
 static double
 attr_ttl(struct rsb_fs *fs, struct rsb_inode *inode)
 {
-	double ttl = rsb_fs_knows(fs, inode) ? rsb_cache_ttl(&fs->cache) : 0;
+	bool known = rsb_fs_knows(fs, inode) && rsb_guard_ready(fs, inode);
+	double ttl = known ? rsb_cache_ttl(&fs->cache) : 0;
 
 	if (ttl > 0)
 		inode->kernel_gen = fs->cache.generation;
@@ -73,6 +76,7 @@ rsb_reply_param(struct rsb_fs *fs, const struct rsb_inode *parent, struct rsb_by
 	e.generation = inode->nodeid >> 32;
 	e.attr_timeout = attr_ttl(fs, inode);
 	rsb_attr_to_stat(&inode->attr, &fs->config.idmap, &e.attr);
+	rsb_guard_stat(fs, inode, &e.attr);
 	return e;
 }
 
@@ -84,6 +88,7 @@ rsb_reply_req_attr(fuse_req_t req, struct rsb_inode *inode)
 	struct stat st;
 
 	rsb_attr_to_stat(&inode->attr, &fs->config.idmap, &st);
+	rsb_guard_stat(fs, inode, &st);
 	(void)fuse_reply_attr(req, &st, ttl);
 }
 
@@ -135,6 +140,11 @@ open_info(struct rsb_fs *fs, struct rsb_handle *handle, const struct fuse_file_i
 	bool on = rsb_cache_on(&fs->cache);
 
 	out.fh = handle->fh;
+	/*
+	 * Past the page cache: pages of two views of one file, each harmless, could make a third
+	 * that is not.
+	 */
+	out.direct_io = handle->view != NULL;
 	out.keep_cache = on && rsb_cache_valid(&fs->cache, inode->pages_gen);
 	if (S_ISDIR(inode->attr.mode))
 		out.cache_readdir = on;

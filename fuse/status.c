@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "fuse/judge.h"
 #include "fuse/relay.h"
 #include "fuse/send.h"
 #include "util/clock.h"
@@ -59,6 +60,23 @@ set_mount(const struct rsb_status *status, struct rsb_json *json)
 	}
 	rsb_mutex_unlock(&fs->lock);
 	return r;
+}
+
+static int
+set_held(const struct rsb_status *status, struct rsb_json *json)
+{
+	RSB_CLEANUP(rsb_json_freep) struct rsb_json *array = rsb_json_new_array();
+	struct rsb_fs *fs = status->fs;
+	size_t n = 0;
+	int r = -ENOMEM;
+
+	rsb_mutex_lock(&fs->lock);
+	if (array)
+		r = rsb_judge_tell(fs->judge, array, &n);
+	rsb_mutex_unlock(&fs->lock);
+	if (r >= 0)
+		r = rsb_json_set_i64(json, "held_back", (int64_t)n);
+	return r < 0 || !n ? r : rsb_json_set(json, "held", rsb_steal(&array));
 }
 
 static int
@@ -154,5 +172,7 @@ rsb_status_write(const struct rsb_status *status, struct rsb_buf *out)
 		r = set_mount(status, json);
 	if (r >= 0)
 		r = set_link(status, json);
+	if (r >= 0)
+		r = set_held(status, json);
 	return r < 0 ? r : rsb_json_write(json, false, out);
 }

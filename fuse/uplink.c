@@ -39,6 +39,7 @@ struct rsb_uplink {
 	struct rsb_keeper *keeper; /* {lock} */
 	char *socket;
 	char *log;
+	char *trust;
 };
 
 /* ---- a fixed address ---- */
@@ -183,12 +184,14 @@ open_kept(struct rsb_uplink *uplink, struct rsb_diag *diag)
 	if (r < 0)
 		return r;
 	uplink->log = rsb_str_path(rsb_state_path(uplink->dir), "log");
-	if (!uplink->log)
+	uplink->trust = rsb_str_path(rsb_state_path(uplink->dir), "trust");
+	if (!uplink->log || !uplink->trust)
 		return -ENOMEM;
 	uplink->info.name = uplink->state.name;
 	uplink->info.sandbox_id = uplink->state.sandbox_id;
 	uplink->info.socket = uplink->options->socket ? uplink->options->socket : uplink->socket;
 	uplink->info.log = uplink->log;
+	uplink->info.trust = uplink->trust;
 	uplink->info.idmap_none = uplink->options->idmap
 					  ? strcmp(uplink->options->idmap, "none") == 0
 					  : uplink->config.mount.idmap == RSB_CONFIG_IDMAP_NONE;
@@ -272,6 +275,7 @@ rsb_uplink_close(struct rsb_uplink *uplink)
 	rsb_mutex_done(&uplink->lock);
 	free(uplink->socket);
 	free(uplink->log);
+	free(uplink->trust);
 	free(uplink);
 }
 

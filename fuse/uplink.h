@@ -23,6 +23,7 @@ struct rsb_uplink_info {
 	const struct rsb_secret *key;
 	const char *socket; /* path of the control socket; NULL: none */
 	const char *log;    /* path of the log; NULL: stderr */
+	const char *trust;  /* path of what is trusted; NULL: it is not kept */
 	bool idmap_none;
 	bool sync;
 	uint64_t linger_ns;

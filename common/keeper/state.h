@@ -9,6 +9,7 @@
  *	state.json	struct rsb_state; replaced by rename
  *	key		the sidecar's key, 32 bytes, 0600
  *	intent		of a create under way; removed when state.json has the id
+ *	trust		last trusted copies, see keeper/gitcopy.h
  *	events		JSON lines, only ever appended; when full it becomes events.old
  *	lock, daemon.lock	flock(2): who changes the state now; the daemon that serves it
  *

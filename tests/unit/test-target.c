@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "fuse/target.h"
+#include "keeper/target.h"
 #include "tests/unit/unit.h"
 
 struct row {
@@ -100,5 +100,5 @@ main(void)
 		a_workspace_of_everything_allows_nothing,
 	};
 
-	return unit_run("mount-target", tests, RSB_ARRAY_SIZE(tests));
+	return unit_run("target", tests, RSB_ARRAY_SIZE(tests));
 }

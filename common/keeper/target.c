@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "fuse/target.h"
+#include "keeper/target.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: MIT */
+#include "keeper/gitallow.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "keeper/gitkeys.h"
+#include "util/cleanup.h"
+#include "util/macro.h"
+
+#define TRUSTED_MAX 256u /* entries of a trusted copy that are not harmless by themselves */
+#define GITFILE "gitdir: "
+
+static bool
+is_same(struct rsb_bytes a, struct rsb_bytes b)
+{
+	return a.size == b.size && (!a.size || memcmp(a.data, b.data, a.size) == 0);
+}
+
+static void
+say(char why[static RSB_GITALLOW_WHY_MAX], const char *text)
+{
+	(void)snprintf(why, RSB_GITALLOW_WHY_MAX, "%s", text);
+}
+
+/* ---- configuration ---- */
+
+/* What a trusted copy has beyond the harmless: "name\nvalue", "name" without one. */
+struct extras {
+	const struct rsb_target_place *place;
+	char *items[TRUSTED_MAX];
+	size_t n;
+};
+
+static void
+extras_done(struct extras *extras)
+{
+	for (size_t i = 0; i < extras->n; i++)
+		free(extras->items[i]);
+}
+
+/* No name has a newline, so two entries are one only if they are. */
+static char *
+item_of(const struct rsb_git_entry *entry)
+{
+	char *item = NULL;
+
+	if (asprintf(&item, "%s%s%s", entry->name, entry->value ? "\n" : "",
+		    entry->value ? entry->value : "") < 0)
+		return NULL;
+	return item;
+}
+
+static int
+add_extra(void *arg, const struct rsb_git_entry *entry)
+{
+	struct extras *extras = arg;
+
+	if (extras->n == TRUSTED_MAX || rsb_gitkeys_harmless(entry, extras->place))
+		return 0;
+	extras->items[extras->n] = item_of(entry);
+	if (!extras->items[extras->n])
+		return -ENOMEM;
+	extras->n++;
+	return 0;
+}
+
+/* One reading of a configuration. */
+struct judgement {
+	const struct rsb_gitallow *what;
+	const struct extras *extras;
+	struct rsb_buf *out; /* NULL: only find out whether there is something */
+	size_t copied;
+	char *why;
+	bool held;
+};
+
+static int
+is_trusted(const struct judgement *j, const struct rsb_git_entry *entry)
+{
+	rsb_autofree char *item = item_of(entry);
+
+	if (!item)
+		return -ENOMEM;
+	for (size_t i = 0; i < j->extras->n; i++) {
+		if (strcmp(j->extras->items[i], item) == 0)
+			return 1;
+	}
+	return 0;
+}
+
+static int
+judge_entry(void *arg, const struct rsb_git_entry *entry)
+{
+	struct judgement *j = arg;
+	int r = 0;
+
+	if (rsb_gitkeys_harmless(entry, &j->what->place) || (r = is_trusted(j, entry)) > 0)
+		return 0;
+	if (r < 0)
+		return r;
+	if (!j->held)
+		say(j->why, entry->name);
+	j->held = true;
+	if (!j->out)
+		return 1;
+	r = rsb_buf_append(j->out, j->what->text.data + j->copied, entry->begin - j->copied);
+	j->copied = entry->end;
+	return r;
+}
+
+/* What is left without the entries that may not be. */
+static int
+filter_config(struct judgement *j, struct rsb_buf *view)
+{
+	const struct rsb_bytes *text = &j->what->text;
+	int r;
+
+	j->out = view;
+	r = rsb_gitparse(*text, judge_entry, j);
+	if (r >= 0)
+		r = rsb_buf_append(view, text->data + j->copied, text->size - j->copied);
+	if (r == -ENOMEM)
+		return r;
+	if (r < 0)
+		rsb_buf_clear(view);
+	return 0;
+}
+
+static int
+judge_config(const struct rsb_gitallow *what, struct rsb_buf *view, char *why)
+{
+	RSB_CLEANUP(extras_done) struct extras extras = { .place = &what->place };
+	struct judgement j = { .what = what, .extras = &extras, .why = why };
+	int r = 0;
+
+	/* A trusted copy that cannot be read was trusted as a whole, and as that alone. */
+	if (what->trusted)
+		r = rsb_gitparse(*what->trusted, add_extra, &extras);
+	if (r == -ENOMEM)
+		return r;
+	r = rsb_gitparse(what->text, judge_entry, &j);
+	if (r == 0)
+		return RSB_GITALLOW_AS_IS;
+	if (r == -ENOMEM)
+		return r;
+	if (r < 0)
+		say(why, "it cannot be read as a configuration");
+	if (what->trusted)
+		r = rsb_buf_append(view, what->trusted->data, what->trusted->size);
+	else if (r > 0)
+		r = filter_config(&j, view);
+	else
+		r = 0;
+	return r < 0 ? r : RSB_GITALLOW_HELD;
+}
+
+/* ---- attributes ---- */
+
+static bool
+is_word(struct rsb_bytes token, const char *words)
+{
+	size_t n = token.size;
+
+	for (const char *at = words; n && (at = memmem(at, strlen(at), token.data, n)); at++) {
+		if (at[-1] == ' ' && at[n] == ' ')
+			return true;
+	}
+	return false;
+}
+
+/* "name", "-name", "!name", "name=value": of a driver only those that git has built in. */
+static bool
+is_attribute_ok(struct rsb_bytes token)
+{
+	static const char plain[] =
+		" text eol crlf binary ident whitespace export-ignore export-subst encoding"
+		" working-tree-encoding delta conflict-marker-size linguist-detectable"
+		" linguist-documentation linguist-generated linguist-language linguist-vendored ";
+	static const char drivers[] =
+		" ada bash bibtex cpp csharp css dts elixir fortran fountain golang html java"
+		" kotlin markdown matlab objc pascal perl php python ruby rust scheme tex ";
+	static const char merges[] = " text binary union ";
+	const bool unset = token.size && (token.data[0] == '-' || token.data[0] == '!');
+	const uint8_t *equals = memchr(token.data, '=', token.size);
+	struct rsb_bytes name = token;
+	struct rsb_bytes value = { 0 };
+
+	if (unset) {
+		name.data++;
+		name.size--;
+		return is_word(name, plain) || is_word(name, " diff merge filter ");
+	}
+	if (!equals)
+		return is_word(name, plain) || is_word(name, " diff merge ");
+	name.size = (size_t)(equals - token.data);
+	value.data = equals + 1;
+	value.size = token.size - name.size - 1;
+	return is_word(name, plain) || (is_word(name, " diff ") && is_word(value, drivers)) ||
+	       (is_word(name, " merge ") && is_word(value, merges));
+}
+
+static bool
+is_space(uint8_t c)
+{
+	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+/* Cuts the first word off line. */
+static struct rsb_bytes
+take_word(struct rsb_bytes *line)
+{
+	struct rsb_bytes word;
+
+	while (line->size && is_space(line->data[0])) {
+		line->data++;
+		line->size--;
+	}
+	word = *line;
+	while (line->size && !is_space(line->data[0])) {
+		line->data++;
+		line->size--;
+	}
+	word.size -= line->size;
+	return word;
+}
+
+/* Quoted patterns and macros of one's own are rare enough to be left out. */
+static bool
+is_line_ok(struct rsb_bytes line)
+{
+	struct rsb_bytes pattern = take_word(&line);
+	struct rsb_bytes word;
+
+	if (!pattern.size || pattern.data[0] == '#')
+		return true;
+	if (pattern.data[0] == '"' || pattern.data[0] == '[')
+		return false;
+	while ((word = take_word(&line)).size) {
+		if (!is_attribute_ok(word))
+			return false;
+	}
+	return true;
+}
+
+static int
+judge_attributes(const struct rsb_gitallow *what, struct rsb_buf *view, char *why)
+{
+	const bool has_nul = memchr(what->text.data, 0, what->text.size) != NULL;
+	struct rsb_bytes left = what->text;
+	bool held = has_nul;
+	int r = 0;
+
+	while (left.size && r >= 0 && !has_nul) {
+		const uint8_t *end = memchr(left.data, '\n', left.size);
+		struct rsb_bytes line = left;
+
+		line.size = end ? (size_t)(end - left.data) + 1 : left.size;
+		left.data += line.size;
+		left.size -= line.size;
+		if (is_line_ok(line))
+			r = rsb_buf_append(view, line.data, line.size);
+		else
+			held = true;
+	}
+	if (r >= 0 && !held) {
+		rsb_buf_clear(view);
+		return RSB_GITALLOW_AS_IS;
+	}
+	say(why, has_nul ? "it cannot be read as attributes" : "an attribute that names a driver");
+	if (r >= 0 && what->trusted) {
+		rsb_buf_clear(view);
+		r = rsb_buf_append(view, what->trusted->data, what->trusted->size);
+	}
+	return r < 0 ? r : RSB_GITALLOW_HELD;
+}
+
+/* ---- pointers ---- */
+
+/* "gitdir: PATH", or PATH alone in commondir. */
+static int
+judge_pointer(const struct rsb_gitallow *what, struct rsb_buf *view, char *why)
+{
+	const size_t n_head = what->kind == RSB_GIT_GITFILE ? strlen(GITFILE) : 0;
+	struct rsb_bytes path = what->text;
+	rsb_autofree char *mapped = NULL;
+	int r = -EACCES;
+
+	while (path.size && (path.data[path.size - 1] == '\n' || path.data[path.size - 1] == '\r'))
+		path.size--;
+	if (path.size > n_head && path.size < PATH_MAX && !memchr(path.data, '\n', path.size) &&
+		memcmp(path.data, GITFILE, n_head) == 0) {
+		path.data += n_head;
+		path.size -= n_head;
+		r = rsb_target_map(&what->place, path, &mapped);
+	}
+	if (r == -ENOMEM)
+		return r;
+	if (r >= 0 && is_same(path, rsb_bytes_str(mapped)))
+		return RSB_GITALLOW_AS_IS;
+	if (r >= 0) {
+		r = rsb_buf_printf(view, "%.*s%s\n", (int)n_head, GITFILE, mapped);
+		return r < 0 ? r : RSB_GITALLOW_MAPPED;
+	}
+	say(why, "a repository outside the mount");
+	r = what->trusted ? rsb_buf_append(view, what->trusted->data, what->trusted->size) : 0;
+	return r < 0 ? r : RSB_GITALLOW_HELD;
+}
+
+/* ---- the rest ---- */
+
+static int
+judge_whole(const struct rsb_gitallow *what, struct rsb_buf *view, char *why)
+{
+	int r = 0;
+
+	say(why, what->kind == RSB_GIT_HOOK ? "a hook that was not made here"
+					    : "a remote in the old form");
+	if (what->trusted)
+		r = rsb_buf_append(view, what->trusted->data, what->trusted->size);
+	return r < 0 ? r : RSB_GITALLOW_HELD;
+}
+
+int
+rsb_gitallow_judge(const struct rsb_gitallow *what, struct rsb_buf *view,
+	char why[static RSB_GITALLOW_WHY_MAX])
+{
+	why[0] = '\0';
+	if (what->kind == RSB_GIT_NONE || (what->trusted && is_same(what->text, *what->trusted)))
+		return RSB_GITALLOW_AS_IS;
+	switch (what->kind) {
+	case RSB_GIT_CONFIG:
+		return judge_config(what, view, why);
+	case RSB_GIT_ATTRIBUTES:
+		return judge_attributes(what, view, why);
+	case RSB_GIT_GITFILE:
+	case RSB_GIT_COMMONDIR:
+		return judge_pointer(what, view, why);
+	case RSB_GIT_NONE:
+	case RSB_GIT_REMOTE:
+	case RSB_GIT_HOOK:
+	default:
+		return judge_whole(what, view, why);
+	}
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef RSB_GITALLOW_H
+#define RSB_GITALLOW_H
+
+/*
+ * What of a repository that a sandbox could write git on this machine may read: the one rule, for
+ * the mount and for what comes back by sync. A file that makes git run a program, read another
+ * file as its configuration, or work on files outside is not served; what is not known to be
+ * harmless, or cannot be read, counts as such. Pure.
+ */
+
+#include "keeper/target.h"
+#include "util/buf.h"
+
+#define RSB_GITALLOW_MAX ((size_t)256 << 10) /* bytes of a file; a longer one is never served */
+#define RSB_GITALLOW_WHY_MAX 256u
+
+enum rsb_git_kind {
+	RSB_GIT_NONE,
+	RSB_GIT_CONFIG,     /* config, config.worktree of a repository */
+	RSB_GIT_ATTRIBUTES, /* info/attributes */
+	RSB_GIT_GITFILE,    /* .git, when it is a file */
+	RSB_GIT_COMMONDIR,  /* commondir of a worktree's directory */
+	RSB_GIT_REMOTE,     /* a file in remotes or branches */
+	RSB_GIT_HOOK,       /* a file in hooks */
+};
+
+enum rsb_gitallow_verdict {
+	RSB_GITALLOW_AS_IS,
+	RSB_GITALLOW_MAPPED, /* the view says the same for this machine */
+	RSB_GITALLOW_HELD,   /* the view is what to serve instead, and why says of what */
+};
+
+struct rsb_gitallow {
+	enum rsb_git_kind kind;
+	struct rsb_bytes text;
+	const struct rsb_bytes *trusted; /* its last trusted copy; NULL: there was none */
+	struct rsb_target_place place;   /* the depth is that of the file's directory */
+};
+
+/*
+ * Appends to view unless the verdict is "as is": the last trusted copy, if there was one, else what
+ * is harmless in the text. Of a hook that is nothing: a program that copies the repository would
+ * write it as its own. why: the bytes of a name may be in it. Returns a verdict; -ENOMEM.
+ */
+rsb_nodiscard int rsb_gitallow_judge(const struct rsb_gitallow *what, struct rsb_buf *view,
+	char why[static RSB_GITALLOW_WHY_MAX]);
+
+#endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+#include "exec/githeld.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exec/daemon.h"
+#include "util/cleanup.h"
+#include "util/str.h"
+
+/* path without links but its last component, which may be one that is held back. */
+static char *
+resolve(const char *path)
+{
+	rsb_autofree char *for_dir = strdup(path);
+	rsb_autofree char *for_base = strdup(path);
+	rsb_autofree char *dir = NULL;
+	const char *base;
+
+	if (!for_dir || !for_base)
+		return NULL;
+	dir = realpath(dirname(for_dir), NULL);
+	base = basename(for_base);
+	if (!dir || strcmp(base, ".") == 0 || strcmp(base, "..") == 0 || strcmp(base, "/") == 0)
+		return realpath(path, NULL);
+	return rsb_str_printf("%s%s%s", dir, strcmp(dir, "/") == 0 ? "" : "/", base);
+}
+
+/*
+ * 1: path lies on the mount of a sandbox, and is *ret_rest below it; without a path all of the
+ * mount that we are in. 0: on no mount.
+ */
+static int
+find(const char *path, char **env, struct rsb_where *where, char **ret_rest, struct rsb_diag *diag)
+{
+	rsb_autofree char *absolute = resolve(path ? path : ".");
+	rsb_autofree char *root = NULL;
+	struct rsb_state state;
+	const char *rest;
+	int r;
+
+	if (!absolute)
+		return rsb_diag_set(diag, -errno, "%s: %s", path ? path : ".", strerror(errno));
+	r = rsb_state_root(env, &root, diag);
+	if (r < 0)
+		return r;
+	if (rsb_state_find(root, NULL, absolute, &state, NULL) < 0)
+		return 0;
+	rest = rsb_where_below(absolute, state.mountpoint);
+	if (!rest)
+		return 0;
+	r = rsb_where_find(state.name, env, where, diag);
+	if (r < 0)
+		return r;
+	*ret_rest = strdup(path ? rest : "");
+	return *ret_rest ? 1 : -ENOMEM;
+}
+
+static void
+look_at(const char *dir, const char *name)
+{
+	rsb_autofree char *path = rsb_str_path(dir, name);
+	rsb_autoclose int fd = -1;
+	char byte;
+
+	if (path)
+		fd = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+	if (fd >= 0)
+		(void)!read(fd, &byte, 1);
+}
+
+/* A repository that is not called .git is known by what somebody looked up in it. */
+static void
+look_at_repository(const char *mountpoint, const char *name)
+{
+	rsb_autofree char *path = rsb_str_path(mountpoint, name);
+
+	for (size_t i = 0; path && i < 2; i++) {
+		char *slash = strrchr(path, '/');
+
+		if (!slash || slash == path)
+			return;
+		*slash = '\0';
+		look_at(path, "objects");
+		look_at(path, "refs");
+		look_at(path, "commondir");
+	}
+}
+
+/* Looks at each as git would, so that what is accepted is what is there now. */
+static int
+look_again(const struct rsb_where *where, const char *rest, struct rsb_diag *diag)
+{
+	RSB_CLEANUP(rsb_buf_done) struct rsb_buf text = { 0 };
+	RSB_CLEANUP(rsb_json_freep) struct rsb_json *json = NULL;
+	struct rsb_json *held = NULL;
+	int r;
+
+	r = rsb_daemon_status(where, &text, diag);
+	if (r >= 0)
+		r = rsb_json_parse(rsb_buf_view(&text), &json, diag);
+	if (r < 0 || rsb_json_get(json, "held", &held) < 0)
+		held = NULL;
+	for (size_t i = 0; i <= rsb_json_len(held); i++) {
+		const char *name = rest;
+
+		if (i < rsb_json_len(held) && rsb_json_str(rsb_json_at(held, i), "path", &name) < 0)
+			continue;
+		look_at_repository(where->state.mountpoint, name);
+		look_at(where->state.mountpoint, name);
+	}
+	return r;
+}
+
+int
+rsb_githeld_accept(const char *path, char **env, struct rsb_json **ret_array, struct rsb_diag *diag)
+{
+	RSB_CLEANUP(rsb_where_done) struct rsb_where where = { 0 };
+	RSB_CLEANUP(rsb_buf_done) struct rsb_buf out = { 0 };
+	rsb_autofree char *rest = NULL;
+	int r;
+
+	r = find(path, env, &where, &rest, diag);
+	if (r <= 0)
+		return r;
+	r = rsb_daemon_check(&where, true, diag);
+	if (r >= 0)
+		r = look_again(&where, rest, diag);
+	if (r >= 0)
+		r = rsb_daemon_trust(&where, rest, &out, diag);
+	if (r == -ENOENT)
+		r = rsb_buf_append(&out, "[]", 2);
+	if (r >= 0)
+		r = rsb_json_parse(rsb_buf_view(&out), ret_array, diag);
+	return r < 0 ? r : 1;
+}

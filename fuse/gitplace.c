@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: MIT */
+#include "fuse/gitplace.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "util/cleanup.h"
+#include "util/str.h"
+
+/* What was seen in a directory. */
+#define SEEN_OBJECTS 1u
+#define SEEN_REFS 2u
+#define SEEN_COMMONDIR 4u
+#define SEEN_MANY 8u /* the inode itself, at more places than are kept */
+
+#define PATH_DEPTH_MAX 2048u
+
+static bool
+is_one_of(const char *name, const char *const *names, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool
+ends_with(const char *name, const char *end)
+{
+	size_t n = strlen(name);
+	size_t m = strlen(end);
+
+	return n >= m && strcmp(name + n - m, end) == 0;
+}
+
+static bool
+is_name(struct rsb_bytes name, const char *other)
+{
+	return name.size == strlen(other) && memcmp(name.data, other, name.size) == 0;
+}
+
+/* Directories of a repository, and what a file in them is. */
+static const struct {
+	const char *dir;
+	const char *name; /* NULL: every */
+	enum rsb_git_kind kind;
+} inner[] = {
+	{ "hooks", NULL, RSB_GIT_HOOK },
+	{ "info", "attributes", RSB_GIT_ATTRIBUTES },
+	{ "remotes", NULL, RSB_GIT_REMOTE },
+	{ "branches", NULL, RSB_GIT_REMOTE },
+};
+
+static const char *const inner_names[] = { "hooks", "info", "remotes", "branches" };
+static const char *const file_names[] = { "config", "config.worktree", "commondir" };
+
+/* ---- what was seen ---- */
+
+void
+rsb_gitplace_seen(struct rsb_inode *dir, struct rsb_bytes name)
+{
+	if (is_name(name, "objects"))
+		dir->git_seen |= SEEN_OBJECTS;
+	else if (is_name(name, "refs"))
+		dir->git_seen |= SEEN_REFS;
+	else if (is_name(name, "commondir"))
+		dir->git_seen |= SEEN_COMMONDIR;
+}
+
+/* The places of an inode: the hint is number 0. false: there is no such number. */
+static bool
+place_at(const struct rsb_inode *inode, size_t i, const struct rsb_inode **ret_dir,
+	const char **ret_name)
+{
+	const struct rsb_gitplaces *places = inode->git_places;
+
+	if (i > (places ? places->n : 0))
+		return false;
+	*ret_dir = NULL;
+	*ret_name = i ? places->items[i - 1].name : inode->name;
+	if (*ret_name)
+		*ret_dir = rsb_inode_by_nodeid(
+			inode->set, i ? places->items[i - 1].parent : inode->parent);
+	return true;
+}
+
+/*
+ * The test of git's own is_git_directory(), but for HEAD: without that it is stricter. What is
+ * called .git is nothing else, whoever looks at it.
+ */
+static bool
+is_repository(const struct rsb_inode *dir)
+{
+	const uint8_t both = SEEN_OBJECTS | SEEN_REFS;
+	const struct rsb_inode *parent;
+	const char *name;
+
+	if ((dir->git_seen & both) == both || dir->git_seen & SEEN_COMMONDIR)
+		return true;
+	for (size_t i = 0; place_at(dir, i, &parent, &name); i++) {
+		if (name && strcmp(name, ".git") == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Some place of dir is called name, in a repository. */
+static bool
+is_inner(const struct rsb_inode *dir, const char *wanted)
+{
+	const struct rsb_inode *parent;
+	const char *name;
+
+	for (size_t i = 0; place_at(dir, i, &parent, &name); i++) {
+		if (parent && strcmp(name, wanted) == 0 && is_repository(parent))
+			return true;
+	}
+	return false;
+}
+
+static enum rsb_git_kind
+kind_of(const struct rsb_inode *dir, const char *name)
+{
+	if (strcmp(name, ".git") == 0)
+		return RSB_GIT_GITFILE;
+	if (is_repository(dir) && is_one_of(name, file_names, RSB_ARRAY_SIZE(file_names)))
+		return strcmp(name, "commondir") == 0 ? RSB_GIT_COMMONDIR : RSB_GIT_CONFIG;
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(inner); i++) {
+		if (inner[i].name && strcmp(inner[i].name, name) != 0)
+			continue;
+		/* git runs no samples, and every repository is made with a dozen of them. */
+		if (inner[i].kind == RSB_GIT_HOOK && ends_with(name, ".sample"))
+			continue;
+		if (is_inner(dir, inner[i].dir))
+			return inner[i].kind;
+	}
+	return RSB_GIT_NONE;
+}
+
+/* ---- where it was seen before ---- */
+
+bool
+rsb_gitplace_could_be(const struct rsb_inode *dir, struct rsb_bytes name)
+{
+	const struct rsb_inode *parent;
+	const char *called;
+
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(file_names); i++) {
+		if (is_name(name, file_names[i]))
+			return true;
+	}
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(inner_names); i++) {
+		if (is_name(name, inner_names[i]))
+			return true;
+	}
+	for (size_t i = 0; dir && place_at(dir, i, &parent, &called); i++) {
+		if (called && is_one_of(called, inner_names, RSB_ARRAY_SIZE(inner_names)))
+			return true;
+	}
+	return is_name(name, ".git");
+}
+
+static bool
+is_kept(const struct rsb_gitplaces *places, uint64_t parent, const char *name)
+{
+	for (size_t i = 0; i < places->n; i++) {
+		if (places->items[i].parent == parent && strcmp(places->items[i].name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+void
+rsb_gitplace_keep(struct rsb_inode *inode)
+{
+	const struct rsb_inode *dir = rsb_inode_by_nodeid(inode->set, inode->parent);
+	struct rsb_gitplaces *places = inode->git_places;
+	char *name;
+
+	if (!inode->name || !rsb_gitplace_could_be(dir, rsb_bytes_str(inode->name)))
+		return;
+	if (inode->git_seen & SEEN_MANY || (places && is_kept(places, inode->parent, inode->name)))
+		return;
+	if (!places)
+		places = inode->git_places = rsb_new(struct rsb_gitplaces);
+	name = places && places->n < RSB_GITPLACES_MAX ? strdup(inode->name) : NULL;
+	if (!name) {
+		inode->git_seen |= SEEN_MANY;
+		return;
+	}
+	places->items[places->n].parent = inode->parent;
+	places->items[places->n].name = name;
+	places->n++;
+}
+
+void
+rsb_gitplaces_free(struct rsb_gitplaces *places)
+{
+	if (!places)
+		return;
+	for (size_t i = 0; i < places->n; i++)
+		free(places->items[i].name);
+	free(places);
+}
+
+/* ---- questions ---- */
+
+bool
+rsb_gitplace_next(const struct rsb_inode *inode, size_t *cursor, struct rsb_gitplace *ret_place)
+{
+	const struct rsb_inode *dir;
+	const char *name;
+
+	while (place_at(inode, *cursor, &dir, &name)) {
+		enum rsb_git_kind kind = dir ? kind_of(dir, name) : RSB_GIT_NONE;
+
+		++*cursor;
+		if (kind == RSB_GIT_NONE)
+			continue;
+		*ret_place = (struct rsb_gitplace){ .kind = kind, .dir = dir, .name = name };
+		return true;
+	}
+	if (*cursor == SIZE_MAX || !(inode->git_seen & SEEN_MANY))
+		return false;
+	/* The strictest that there is: read as a configuration, run as nothing. */
+	*cursor = SIZE_MAX;
+	*ret_place = (struct rsb_gitplace){ .kind = RSB_GIT_CONFIG };
+	return true;
+}
+
+bool
+rsb_gitplace_matters(const struct rsb_inode *inode)
+{
+	struct rsb_gitplace place;
+	size_t cursor = 0;
+
+	return S_ISREG(inode->attr.mode) && rsb_gitplace_next(inode, &cursor, &place);
+}
+
+bool
+rsb_gitplace_is_link(const struct rsb_inode *inode)
+{
+	const struct rsb_inode *dir;
+	const char *name;
+
+	if (!S_ISLNK(inode->attr.mode))
+		return false;
+	for (size_t i = 0; place_at(inode, i, &dir, &name); i++) {
+		enum rsb_git_kind kind = dir ? kind_of(dir, name) : RSB_GIT_NONE;
+
+		/* What .git leads to is looked at there. */
+		if (kind != RSB_GIT_NONE && kind != RSB_GIT_GITFILE)
+			return true;
+		if (dir && is_repository(dir) &&
+			is_one_of(name, inner_names, RSB_ARRAY_SIZE(inner_names)))
+			return true;
+	}
+	return inode->git_seen & SEEN_MANY;
+}
+
+bool
+rsb_gitplace_is_near(const struct rsb_inode *inode)
+{
+	const struct rsb_inode *dir = rsb_inode_by_nodeid(inode->set, inode->parent);
+
+	if (!inode->name || !dir)
+		return false;
+	return is_repository(dir) || strcmp(inode->name, ".git") == 0 ||
+	       (dir->name &&
+		       (ends_with(dir->name, ".git") ||
+			       is_one_of(dir->name, inner_names, RSB_ARRAY_SIZE(inner_names))));
+}
+
+int
+rsb_gitplace_path(const struct rsb_inode *dir, const char *name, struct rsb_buf *out)
+{
+	const struct rsb_inode *root = rsb_inode_root(dir->set);
+	const struct rsb_inode *chain[PATH_DEPTH_MAX];
+	size_t n = 0;
+	int r = 0;
+
+	for (; dir != root; dir = rsb_inode_by_nodeid(root->set, dir->parent)) {
+		if (!dir || !dir->name || n == PATH_DEPTH_MAX)
+			return -ENOENT;
+		chain[n++] = dir;
+	}
+	while (n-- && r >= 0)
+		r = rsb_buf_printf(out, "%s/", chain[n]->name);
+	return r < 0 ? r : rsb_buf_append(out, name, strlen(name) + 1);
+}

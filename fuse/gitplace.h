@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef RSB_GITPLACE_H
+#define RSB_GITPLACE_H
+
+/*
+ * Which files git on this machine could take for a part of a repository. A FUSE open names an
+ * inode, not a path, so this is told by the names under which inodes were given to the kernel, and
+ * never forgotten as long as they live: git cannot take a directory for a repository unless the
+ * kernel was given "objects" and "refs" in it, or "commondir", by us. Whatever the sandbox does
+ * between git's look at them and its look at "config", the answer stays.
+ *
+ * Nothing is decided when a name is given: an inode keeps where it was seen (its hint, and those
+ * before it that may matter), and each question walks from there. So the order in which names are
+ * looked up plays no part.
+ *
+ * All under the lock of fuse/fs.h.
+ */
+
+#include "fuse/inode.h"
+#include "keeper/gitallow.h"
+
+#define RSB_GITPLACES_MAX 4u
+
+/* Where an inode was seen before. */
+struct rsb_gitplaces {
+	size_t n;
+	struct {
+		uint64_t parent;
+		char *name;
+	} items[RSB_GITPLACES_MAX];
+};
+
+/* One place of a file that matters to git. */
+struct rsb_gitplace {
+	enum rsb_git_kind kind;
+	const struct rsb_inode *dir; /* NULL: not known which */
+	const char *name;
+};
+
+/* dir has name, as the kernel is told. */
+void rsb_gitplace_seen(struct rsb_inode *dir, struct rsb_bytes name);
+/* A file of that name in dir may matter, now or when dir turns out to be a repository's. */
+bool rsb_gitplace_could_be(const struct rsb_inode *dir, struct rsb_bytes name);
+/*
+ * The hint of inode is about to be another one. What cannot be kept any more makes inode one that
+ * may be anything.
+ */
+void rsb_gitplace_keep(struct rsb_inode *inode);
+void rsb_gitplaces_free(struct rsb_gitplaces *places);
+
+/* Walks the places that matter; *cursor starts at 0. Borrowed. false: no more. */
+bool rsb_gitplace_next(
+	const struct rsb_inode *inode, size_t *cursor, struct rsb_gitplace *ret_place);
+/* A file (a symbolic link: what it stands for) that git takes something from. */
+bool rsb_gitplace_matters(const struct rsb_inode *inode);
+/* A symbolic link where git wants a file or directory of a repository's. */
+bool rsb_gitplace_is_link(const struct rsb_inode *inode);
+/* It may become one that matters by a rename, e.g. config.lock. */
+bool rsb_gitplace_is_near(const struct rsb_inode *inode);
+/* The path of name in dir below the root, appended. -ENOENT: not known; -ENOMEM, -EMSGSIZE. */
+rsb_nodiscard int rsb_gitplace_path(
+	const struct rsb_inode *dir, const char *name, struct rsb_buf *out);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef RSB_JUDGE_H
+#define RSB_JUDGE_H
+
+/*
+ * Decides what git on this machine may read of a file on the mount: the rule of keeper/gitallow.h,
+ * asked for each place that the file has (fuse/gitplace.h), with what was trusted there before.
+ * Keeps the last trusted copies and what is held back, and learns trust from what local programs
+ * write (fuse/wrote.h) below a directory .git: git itself checks nothing out there, so what is
+ * written was meant.
+ *
+ * All under the lock of fuse/fs.h.
+ */
+
+#include "fuse/fs.h"
+#include "fuse/held.h"
+
+struct rsb_judge;
+
+/* trust_file: loaded now, and where to save; NULL: nothing is saved. */
+rsb_nodiscard int rsb_judge_new(const char *trust_file, struct rsb_judge **ret_judge);
+void rsb_judge_free(struct rsb_judge *judge);
+RSB_DEFINE_CLEANUP(struct rsb_judge *, rsb_judge_free)
+
+struct rsb_verdict {
+	bool changed; /* the view is to be served instead of the text */
+	bool no_exec; /* it must not be run */
+};
+/* Judges text as the contents of inode. -ENOMEM. */
+rsb_nodiscard int rsb_judge_text(struct rsb_fs *fs, const struct rsb_inode *inode,
+	struct rsb_bytes text, struct rsb_buf *view, struct rsb_verdict *ret_verdict);
+/* It is held back for what why says, and cannot be accepted. */
+void rsb_judge_refuse(struct rsb_fs *fs, const struct rsb_inode *inode, const char *why);
+
+/*
+ * A local program closed it, having written, or gave it a name: what is known to be the user's own
+ * is trusted there.
+ */
+void rsb_judge_placed(struct rsb_fs *fs, const struct rsb_inode *inode);
+/* A local program renamed what was called name in dir. */
+void rsb_judge_moved(struct rsb_fs *fs, const struct rsb_inode *dir, const char *name,
+	const struct rsb_inode *newdir, const char *newname);
+/* name in dir is gone. */
+void rsb_judge_gone(struct rsb_fs *fs, const struct rsb_inode *dir, struct rsb_bytes name);
+
+/* Accepts what is held back at path and below ("": all); tells of each in array. -ENOENT: none. */
+rsb_nodiscard int rsb_judge_trust(
+	struct rsb_judge *judge, const char *path, struct rsb_json *array);
+/* For status: what is held back, at most RSB_HELD_TOLD_MAX, and how many. */
+rsb_nodiscard int rsb_judge_tell(
+	const struct rsb_judge *judge, struct rsb_json *array, size_t *ret_n);
+/* Without the lock: saves the trust that is not saved yet. */
+void rsb_judge_save(struct rsb_fs *fs);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef RSB_WROTE_H
+#define RSB_WROTE_H
+
+/*
+ * What local programs wrote into files that git may run programs from: the whole contents, from
+ * the moment that a file is empty, or was served as it is, for as long as every change is seen.
+ * A file whose contents in the sandbox are these is the user's own.
+ *
+ * Only of files in and near repositories (fuse/gitplace.h), up to RSB_GITALLOW_MAX each and
+ * RSB_WROTE_BYTES_MAX together; the oldest give way. All under the lock of fuse/fs.h.
+ */
+
+#include "fuse/fs.h"
+
+#define RSB_WROTE_BYTES_MAX ((size_t)4 << 20)
+
+/* It holds text and nothing else: {0}, when it was created or cut to nothing. */
+void rsb_wrote_begin(struct rsb_fs *fs, struct rsb_inode *inode, struct rsb_bytes text);
+/* A write; append: wherever the end is, which the kernel takes to be offset. */
+void rsb_wrote_put(struct rsb_fs *fs, struct rsb_inode *inode, uint64_t offset,
+	struct rsb_bytes data, bool append);
+void rsb_wrote_cut(struct rsb_fs *fs, struct rsb_inode *inode, uint64_t size);
+/* It was changed in a way that is not seen. */
+void rsb_wrote_drop(struct rsb_inode *inode);
+/* false: not known. Borrowed until the next change. */
+bool rsb_wrote_get(const struct rsb_inode *inode, struct rsb_bytes *ret_text);
+/* The generation of the cache in which it was changed last. */
+uint64_t rsb_wrote_generation(const struct rsb_inode *inode);
+
+#endif

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <string.h>
+
+#include "keeper/gitallow.h"
+#include "tests/unit/unit.h"
+#include "util/str.h"
+
+/* A repository at a/.git of the mount: its files lie two directories below the root. */
+static const struct rsb_target_place place = {
+	.workspace = "/home/user/workspace",
+	.mountpoint = "/mnt/box",
+	.depth = 2,
+};
+
+static int
+judge(enum rsb_git_kind kind, struct rsb_bytes text, const char *trusted, struct rsb_buf *view)
+{
+	const struct rsb_bytes last = rsb_bytes_str(trusted ? trusted : "");
+	const struct rsb_gitallow what = {
+		.kind = kind,
+		.text = text,
+		.trusted = trusted ? &last : NULL,
+		.place = place,
+	};
+	char why[RSB_GITALLOW_WHY_MAX];
+	int r = rsb_gitallow_judge(&what, view, why);
+
+	ck_assert_msg((r == RSB_GITALLOW_HELD) == (why[0] != '\0'), "%d '%s'", r, why);
+	return r;
+}
+
+/* view NULL: served as it is. */
+static void
+check_judge(enum rsb_git_kind kind, const char *text, const char *trusted, const char *view)
+{
+	RSB_CLEANUP(rsb_buf_done) struct rsb_buf out = { 0 };
+	int r = judge(kind, rsb_bytes_str(text), trusted, &out);
+
+	ck_assert_msg((r == RSB_GITALLOW_AS_IS) == !view, "%s: %d", text, r);
+	ck_assert_int_eq(rsb_buf_append(&out, "", 1), 0);
+	ck_assert_str_eq((const char *)rsb_buf_head(&out), view ? view : "");
+}
+
+START_TEST(serves_what_is_harmless)
+{
+	static const char *const texts[] = {
+		"",
+		"[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n"
+		"\tlogallrefupdates = true\n[remote \"origin\"]\n\turl = https://example.org/x.git\n"
+		"\tfetch = +refs/heads/*:refs/remotes/origin/*\n[branch \"main\"]\n"
+		"\tremote = origin\n\tmerge = refs/heads/main\n",
+		"[core]\n\tworktree = ../../sub\n[user]\n\tname = A \"B\" C\n",
+		"[remote \"o\"]\nurl = git@example.org:x/y.git\npushurl = ssh://git@example.org/x\n",
+		"[remote \"o\"]\nurl = sub/bare.git\n",
+		"[remote \"o\"]\nurl = /mnt/box/bare.git\n",
+		"[submodule \"s\"]\nupdate = rebase\nurl = https://example.org/s\nactive\n",
+		"[core]\nfsmonitor = false\n[pager]\nlog = false\n[color \"diff\"]\nmeta = red\n",
+		"[extensions]\nworktreeConfig = true\n[protocol]\nversion = 2\n",
+	};
+
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(texts); i++)
+		check_judge(RSB_GIT_CONFIG, texts[i], NULL, NULL);
+}
+END_TEST
+
+/* Each alone in a section of its own. */
+static const char *const hostile[][2] = {
+	{ "core", "fsmonitor = ./x" },
+	{ "core", "fsmonitor" },
+	{ "core", "FsMonitor=true" },
+	{ "core", "hooksPath = hooks" },
+	{ "core", "sshCommand = ./x" },
+	{ "core", "pager = ./x" },
+	{ "core", "editor = ./x" },
+	{ "core", "askPass = ./x" },
+	{ "core", "gitProxy = ./x" },
+	{ "core", "attributesFile = x" },
+	{ "core", "excludesFile = x" },
+	{ "core", "alternateRefsCommand = ./x" },
+	{ "core", "worktree = /home/me" },
+	{ "core", "worktree = ../../../x" },
+	{ "core", "worktree = /home/user/workspace/a" },
+	{ "core", "worktree" },
+	{ "sequence", "editor = ./x" },
+	{ "pager", "log = ./x" },
+	{ "pager", "log" },
+	{ "alias", "st = !./x" },
+	{ "alias", "st = status" },
+	{ "filter \"f\"", "clean = ./x" },
+	{ "filter \"f\"", "smudge = ./x" },
+	{ "filter \"f\"", "process = ./x" },
+	{ "filter.f", "clean = ./x" },
+	{ "diff \"d\"", "textconv = ./x" },
+	{ "diff \"d\"", "command = ./x" },
+	{ "diff", "external = ./x" },
+	{ "diff", "orderFile = x" },
+	{ "merge \"m\"", "driver = ./x" },
+	{ "merge", "tool = x" },
+	{ "mergetool \"m\"", "cmd = ./x" },
+	{ "difftool \"m\"", "cmd = ./x" },
+	{ "credential", "helper = !./x" },
+	{ "credential \"https://example.org\"", "helper = ./x" },
+	{ "include", "path = x" },
+	{ "includeIf \"gitdir:/\"", "path = x" },
+	{ "gpg", "program = ./x" },
+	{ "gpg \"ssh\"", "program = ./x" },
+	{ "gpg \"ssh\"", "defaultKeyCommand = ./x" },
+	{ "commit", "gpgSign = true" },
+	{ "log", "showSignature = true" },
+	{ "user", "signingKey = x" },
+	{ "remote \"o\"", "uploadpack = ./x" },
+	{ "remote \"o\"", "receivepack = ./x" },
+	{ "remote \"o\"", "vcs = x" },
+	{ "remote \"o\"", "proxy = http://x" },
+	{ "remote \"o\"", "url = ext::./x" },
+	{ "remote \"o\"", "url = foo::bar" },
+	{ "remote \"o\"", "url = ::bar" },
+	{ "remote \"o\"", "url = foo://bar" },
+	{ "remote \"o\"", "url = file:///home/me/repo" },
+	{ "remote \"o\"", "url = /home/me/repo" },
+	{ "remote \"o\"", "url = ../../../home/me" },
+	{ "remote \"o\"", "url = ~/repo" },
+	{ "remote \"o\"", "url = -oProxyCommand=x" },
+	{ "remote \"o\"", "url = ssh://-oProxyCommand=x/y" },
+	{ "remote \"o\"", "url" },
+	{ "remote \"o\"", "pushurl = ext::x" },
+	{ "branch \"b\"", "remote = ext::./x" },
+	{ "branch \"b\"", "mergeOptions = --strategy=x" },
+	{ "remote", "pushDefault = ext::x" },
+	{ "url \"ext::./x\"", "insteadOf = https://" },
+	{ "url \"x\"", "pushInsteadOf = https://" },
+	{ "protocol", "allow = always" },
+	{ "protocol \"ext\"", "allow = always" },
+	{ "uploadpack", "packObjectsHook = ./x" },
+	{ "gc", "recentObjectsHook = ./x" },
+	{ "submodule \"s\"", "update = !./x" },
+	{ "submodule \"s\"", "url = ext::x" },
+	{ "http", "proxy = http://x" },
+	{ "http", "sslVerify = false" },
+	{ "http \"https://example.org\"", "extraHeader = x" },
+	{ "trailer \"t\"", "command = ./x" },
+	{ "interactive", "diffFilter = ./x" },
+	{ "sendemail", "smtpServer = ./x" },
+	{ "web", "browser = x" },
+	{ "browser \"b\"", "cmd = ./x" },
+	{ "man \"m\"", "cmd = ./x" },
+	{ "guitool \"g\"", "cmd = ./x" },
+	{ "lfs \"customtransfer.x\"", "path = ./x" },
+	{ "lfs", "url = https://x" },
+	{ "core \"x\"", "bare = true" },
+	{ "remote", "url = https://example.org" },
+	{ "unheard", "of = 1" },
+};
+
+START_TEST(cuts_each_hostile_entry_and_nothing_else)
+{
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(hostile); i++) {
+		rsb_autofree char *text = rsb_str_printf("[core]\n\tbare = false\n[%s]\n\t%s\n"
+							 "[user]\n\tname = n\n",
+			hostile[i][0], hostile[i][1]);
+		rsb_autofree char *view = rsb_str_printf("[core]\n\tbare = false\n[%s]\n\t\n"
+							 "[user]\n\tname = n\n",
+			hostile[i][0]);
+		rsb_autofree char *inline_text =
+			rsb_str_printf("[%s] %s", hostile[i][0], hostile[i][1]);
+		rsb_autofree char *inline_view = rsb_str_printf("[%s] ", hostile[i][0]);
+
+		check_judge(RSB_GIT_CONFIG, text, NULL, view);
+		check_judge(RSB_GIT_CONFIG, inline_text, NULL, inline_view);
+		check_judge(RSB_GIT_CONFIG, view, NULL, NULL);
+	}
+}
+END_TEST
+
+START_TEST(finds_what_is_hidden_by_quotes_and_comments)
+{
+	check_judge(RSB_GIT_CONFIG, "[user]\nname = \"a\\\n\"\n[core]\nfsmonitor=x\n", NULL,
+		"[user]\nname = \"a\\\n\"\n[core]\n\n");
+	check_judge(RSB_GIT_CONFIG, "[core] # \\\nfsmonitor=\\\nx\n", NULL, "[core] # \\\n\n");
+	check_judge(RSB_GIT_CONFIG, "[user]\nname = \"[core]\\nfsmonitor = x\"\n", NULL, NULL);
+	check_judge(RSB_GIT_CONFIG, "[user]name=\\\n[core]\\\nfsmonitor=x\n", NULL, NULL);
+	check_judge(RSB_GIT_CONFIG, "[core]bare=false\n[core]fsmonitor=x", NULL,
+		"[core]bare=false\n[core]");
+	/* What cannot be read is not served at all. */
+	check_judge(RSB_GIT_CONFIG, "[core]\nbare = false\n[user\nname = n\n", NULL, "");
+}
+END_TEST
+
+START_TEST(refuses_what_it_cannot_read)
+{
+	RSB_CLEANUP(rsb_buf_done) struct rsb_buf out = { 0 };
+	const struct rsb_bytes nul = { (const uint8_t *)"[a]\0\n", 5 };
+
+	ck_assert_int_eq(judge(RSB_GIT_CONFIG, nul, NULL, &out), RSB_GITALLOW_HELD);
+	ck_assert_uint_eq(rsb_buf_len(&out), 0);
+	ck_assert_int_eq(judge(RSB_GIT_ATTRIBUTES, nul, NULL, &out), RSB_GITALLOW_HELD);
+	ck_assert_uint_eq(rsb_buf_len(&out), 0);
+}
+END_TEST
+
+#define LFS "[filter \"lfs\"]\n\tclean = git-lfs clean -- %f\n\trequired = true\n"
+
+START_TEST(believes_what_was_trusted)
+{
+	static const char last[] = "[core]\n\tbare = false\n" LFS;
+
+	check_judge(RSB_GIT_CONFIG, last, last, NULL);
+	/* Harmless changes beside it do not take the trust away, whoever makes them. */
+	check_judge(RSB_GIT_CONFIG, LFS "[branch \"b\"]\n\tremote = origin\n", last, NULL);
+	/* Another command does, and then the last copy is served. */
+	check_judge(RSB_GIT_CONFIG, "[filter \"lfs\"]\n\tclean = ./x\n", last, last);
+	check_judge(RSB_GIT_CONFIG, LFS "[core]\n\tsshCommand = ./x\n", last, last);
+	check_judge(
+		RSB_GIT_CONFIG, "[filter \"other\"]\n\tclean = git-lfs clean -- %f\n", last, last);
+	check_judge(RSB_GIT_CONFIG, "[core\n", last, last);
+	/* What cannot be read but was trusted, e.g. because it is no repository at all. */
+	check_judge(RSB_GIT_CONFIG, "a: 1\n", "a: 1\n", NULL);
+	check_judge(RSB_GIT_CONFIG, "a: 2\n", "a: 1\n", "a: 1\n");
+}
+END_TEST
+
+START_TEST(attributes_name_no_driver)
+{
+	check_judge(RSB_GIT_ATTRIBUTES,
+		"# c filter=x\n*.c text diff=cpp eol=lf\n*.png binary -diff -filter !merge\n"
+		"*.txt merge=union linguist-generated=true\n\n",
+		NULL, NULL);
+	check_judge(RSB_GIT_ATTRIBUTES, "*.a filter=x\n*.b text\n", NULL, "*.b text\n");
+	check_judge(RSB_GIT_ATTRIBUTES, "* diff=x", NULL, "");
+	check_judge(RSB_GIT_ATTRIBUTES, "* merge=x", NULL, "");
+	check_judge(RSB_GIT_ATTRIBUTES, "\t* \ttext\tfilter=x\r\n", NULL, "");
+	check_judge(RSB_GIT_ATTRIBUTES, "\"a b\" text\n", NULL, "");
+	check_judge(RSB_GIT_ATTRIBUTES, "[attr]x filter=y\n* x\n", NULL, "");
+	check_judge(RSB_GIT_ATTRIBUTES, "* filter=lfs\n", "* filter=lfs\n", NULL);
+	check_judge(RSB_GIT_ATTRIBUTES, "* filter=x\n", "* filter=lfs\n", "* filter=lfs\n");
+}
+END_TEST
+
+START_TEST(pointers_stay_inside)
+{
+	check_judge(RSB_GIT_GITFILE, "gitdir: ../../.git/modules/a\n", NULL, NULL);
+	check_judge(RSB_GIT_GITFILE, "gitdir: /mnt/box/.git/worktrees/w\n", NULL, NULL);
+	check_judge(RSB_GIT_GITFILE, "gitdir: /home/user/workspace/.git/worktrees/w\n", NULL,
+		"gitdir: ../../.git/worktrees/w\n");
+	check_judge(RSB_GIT_GITFILE, "gitdir: ../../../evil\n", NULL, "");
+	check_judge(RSB_GIT_GITFILE, "gitdir: /tmp/evil\n", NULL, "");
+	check_judge(RSB_GIT_GITFILE, "gitdir: /proc/self/cwd/evil\n", NULL, "");
+	check_judge(RSB_GIT_GITFILE, "gitdir: a\nb\n", NULL, "");
+	check_judge(RSB_GIT_GITFILE, "nonsense", NULL, "");
+	check_judge(RSB_GIT_GITFILE, "", NULL, "");
+	check_judge(RSB_GIT_GITFILE, "gitdir: /tmp/mine\n", "gitdir: /tmp/mine\n", NULL);
+	check_judge(RSB_GIT_COMMONDIR, "../..\n", NULL, NULL);
+	check_judge(RSB_GIT_COMMONDIR, "../../..\n", NULL, "");
+	check_judge(RSB_GIT_COMMONDIR, "/home/user/workspace/r/.git\r\n", NULL, "../../r/.git\n");
+}
+END_TEST
+
+START_TEST(hooks_and_old_remotes_are_trusted_or_not)
+{
+	check_judge(RSB_GIT_HOOK, "#!/bin/sh\nevil\n", NULL, "");
+	check_judge(RSB_GIT_HOOK, "#!/bin/sh\nevil\n", "#!/bin/sh\ngood\n", "#!/bin/sh\ngood\n");
+	check_judge(RSB_GIT_HOOK, "#!/bin/sh\ngood\n", "#!/bin/sh\ngood\n", NULL);
+	check_judge(RSB_GIT_REMOTE, "URL: ext::x\n", NULL, "");
+	check_judge(RSB_GIT_REMOTE, "URL: a\n", "URL: a\n", NULL);
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const tests[] = {
+		serves_what_is_harmless,
+		cuts_each_hostile_entry_and_nothing_else,
+		finds_what_is_hidden_by_quotes_and_comments,
+		refuses_what_it_cannot_read,
+		believes_what_was_trusted,
+		attributes_name_no_driver,
+		pointers_stay_inside,
+		hooks_and_old_remotes_are_trusted_or_not,
+	};
+
+	return unit_run("gitallow", tests, RSB_ARRAY_SIZE(tests));
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+#include <string.h>
+#include <sys/stat.h>
+
+#include "fuse/gitplace.h"
+#include "tests/unit/unit.h"
+
+struct world {
+	struct rsb_shared *shared;
+	struct rsb_inodes *inodes;
+	uint64_t id;
+};
+
+static void
+on_forget(void *arg, uint64_t id, uint64_t n)
+{
+	(void)arg;
+	(void)id;
+	(void)n;
+}
+
+static void
+world_new(struct world *w)
+{
+	*w = (struct world){ .id = 1 };
+	ck_assert_int_eq(rsb_shared_new(&w->shared), 0);
+	ck_assert_int_eq(rsb_inodes_new(w->shared, on_forget, w, &w->inodes), 0);
+}
+
+static void
+world_free(struct world *w)
+{
+	rsb_inodes_free(w->inodes);
+	rsb_shared_free(w->shared);
+}
+
+/* A new inode, seen as name in dir (NULL: the root); it lives as long as the world. */
+static struct rsb_inode *
+seen(struct world *w, mode_t type, struct rsb_inode *dir, const char *name)
+{
+	const struct rsb_attr attr = { .ino = ++w->id, .mode = type | 0755, .nlink = 1 };
+	struct rsb_inode *inode;
+
+	ck_assert_int_eq(rsb_inode_given(w->inodes, w->id, &attr, &inode), 0);
+	rsb_inode_hint(inode, dir ? dir : rsb_inode_root(w->inodes), rsb_bytes_str(name));
+	return inode;
+}
+
+/* The kind of the first place, and its path. */
+static enum rsb_git_kind
+kind(const struct rsb_inode *inode, const char *want_path)
+{
+	RSB_CLEANUP(rsb_buf_done) struct rsb_buf path = { 0 };
+	struct rsb_gitplace place;
+	size_t cursor = 0;
+
+	if (!rsb_gitplace_next(inode, &cursor, &place))
+		return RSB_GIT_NONE;
+	if (want_path) {
+		ck_assert_int_eq(rsb_gitplace_path(place.dir, place.name, &path), 0);
+		ck_assert_str_eq((const char *)rsb_buf_head(&path), want_path);
+	}
+	return place.kind;
+}
+
+START_TEST(knows_the_files_of_a_repository)
+{
+	struct world w;
+	struct rsb_inode *git;
+	struct rsb_inode *hooks;
+	struct rsb_inode *info;
+
+	world_new(&w);
+	git = seen(&w, S_IFDIR, seen(&w, S_IFDIR, NULL, "a"), ".git");
+	hooks = seen(&w, S_IFDIR, git, "hooks");
+	info = seen(&w, S_IFDIR, git, "info");
+	ck_assert_int_eq(kind(seen(&w, S_IFREG, git, "config"), "a/.git/config"), RSB_GIT_CONFIG);
+	ck_assert_int_eq(kind(seen(&w, S_IFREG, git, "config.worktree"), NULL), RSB_GIT_CONFIG);
+	ck_assert_int_eq(kind(seen(&w, S_IFREG, git, "commondir"), NULL), RSB_GIT_COMMONDIR);
+	ck_assert_int_eq(kind(seen(&w, S_IFREG, hooks, "x"), "a/.git/hooks/x"), RSB_GIT_HOOK);
+	ck_assert_int_eq(kind(seen(&w, S_IFREG, hooks, "x.sample"), NULL), RSB_GIT_NONE);
+	ck_assert_int_eq(kind(seen(&w, S_IFREG, info, "attributes"), NULL), RSB_GIT_ATTRIBUTES);
+	ck_assert_int_eq(kind(seen(&w, S_IFREG, info, "exclude"), NULL), RSB_GIT_NONE);
+	ck_assert_int_eq(kind(seen(&w, S_IFREG, NULL, ".git"), ".git"), RSB_GIT_GITFILE);
+	ck_assert_int_eq(kind(seen(&w, S_IFREG, git, "HEAD"), NULL), RSB_GIT_NONE);
+	world_free(&w);
+}
+END_TEST
+
+START_TEST(an_ordinary_directory_is_none)
+{
+	struct world w;
+	struct rsb_inode *dir;
+
+	world_new(&w);
+	dir = seen(&w, S_IFDIR, NULL, "src");
+	ck_assert_int_eq(kind(seen(&w, S_IFREG, dir, "config"), NULL), RSB_GIT_NONE);
+	(void)seen(&w, S_IFDIR, dir, "refs");
+	ck_assert_int_eq(kind(seen(&w, S_IFREG, dir, "config"), NULL), RSB_GIT_NONE);
+	ck_assert_int_eq(kind(seen(&w, S_IFREG, seen(&w, S_IFDIR, dir, "hooks"), "x.ts"), NULL),
+		RSB_GIT_NONE);
+	world_free(&w);
+}
+END_TEST
+
+START_TEST(the_order_of_looking_plays_no_part)
+{
+	struct world w;
+	struct rsb_inode *dir;
+	struct rsb_inode *config;
+	struct rsb_inode *hook;
+
+	world_new(&w);
+	dir = seen(&w, S_IFDIR, NULL, "d");
+	config = seen(&w, S_IFREG, dir, "config");
+	hook = seen(&w, S_IFREG, seen(&w, S_IFDIR, dir, "hooks"), "x");
+	ck_assert_int_eq(kind(config, NULL), RSB_GIT_NONE);
+	ck_assert_int_eq(kind(hook, NULL), RSB_GIT_NONE);
+	(void)seen(&w, S_IFDIR, dir, "objects");
+	(void)seen(&w, S_IFDIR, dir, "refs");
+	ck_assert_int_eq(kind(config, "d/config"), RSB_GIT_CONFIG);
+	ck_assert_int_eq(kind(hook, "d/hooks/x"), RSB_GIT_HOOK);
+	world_free(&w);
+}
+END_TEST
+
+START_TEST(other_names_do_not_hide_it)
+{
+	struct world w;
+	struct rsb_inode *git;
+	struct rsb_inode *other;
+	struct rsb_inode *config;
+	struct rsb_inode *hooks;
+	struct rsb_inode *hook;
+
+	world_new(&w);
+	git = seen(&w, S_IFDIR, NULL, ".git");
+	other = seen(&w, S_IFDIR, NULL, "o");
+	config = seen(&w, S_IFREG, git, "config");
+	rsb_inode_hint(config, other, rsb_bytes_str("innocent"));
+	ck_assert_int_eq(kind(config, ".git/config"), RSB_GIT_CONFIG);
+	/* A directory that becomes the hooks takes what it has along. */
+	hooks = seen(&w, S_IFDIR, other, "evil");
+	hook = seen(&w, S_IFREG, hooks, "post-checkout");
+	rsb_inode_hint(hooks, git, rsb_bytes_str("hooks"));
+	ck_assert_int_eq(kind(hook, NULL), RSB_GIT_HOOK);
+	rsb_inode_hint(hooks, other, rsb_bytes_str("evil"));
+	ck_assert_int_eq(kind(hook, NULL), RSB_GIT_HOOK);
+	world_free(&w);
+}
+END_TEST
+
+START_TEST(too_many_names_make_it_anything)
+{
+	static const char *const names[] = { "a", "b", "c", "d", "e", "f" };
+	struct world w;
+	struct rsb_inode *config = NULL;
+
+	world_new(&w);
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(names); i++) {
+		struct rsb_inode *dir = seen(&w, S_IFDIR, NULL, names[i]);
+
+		if (!config)
+			config = seen(&w, S_IFREG, dir, "config");
+		rsb_inode_hint(config, dir, rsb_bytes_str("config"));
+	}
+	ck_assert(rsb_gitplace_matters(config));
+	world_free(&w);
+}
+END_TEST
+
+START_TEST(links_of_a_repository_are_known)
+{
+	struct world w;
+	struct rsb_inode *git;
+
+	world_new(&w);
+	git = seen(&w, S_IFDIR, NULL, ".git");
+	ck_assert(rsb_gitplace_is_link(seen(&w, S_IFLNK, git, "config")));
+	ck_assert(rsb_gitplace_is_link(seen(&w, S_IFLNK, git, "hooks")));
+	ck_assert(rsb_gitplace_is_link(seen(&w, S_IFLNK, git, "info")));
+	ck_assert(rsb_gitplace_is_link(
+		seen(&w, S_IFLNK, seen(&w, S_IFDIR, git, "hooks"), "post-checkout")));
+	ck_assert(!rsb_gitplace_is_link(seen(&w, S_IFLNK, git, "HEAD")));
+	ck_assert(!rsb_gitplace_is_link(seen(&w, S_IFLNK, NULL, ".git")));
+	ck_assert(!rsb_gitplace_is_link(seen(&w, S_IFLNK, NULL, "config")));
+	ck_assert(!rsb_gitplace_matters(seen(&w, S_IFLNK, git, "config")));
+	world_free(&w);
+}
+END_TEST
+
+START_TEST(what_may_be_renamed_into_place_is_near)
+{
+	struct world w;
+	struct rsb_inode *git;
+
+	world_new(&w);
+	git = seen(&w, S_IFDIR, NULL, ".git");
+	ck_assert(rsb_gitplace_is_near(seen(&w, S_IFREG, git, "config.lock")));
+	ck_assert(rsb_gitplace_is_near(seen(&w, S_IFREG, NULL, ".git")));
+	ck_assert(rsb_gitplace_could_be(git, rsb_bytes_str("config")));
+	ck_assert(!rsb_gitplace_is_near(seen(&w, S_IFREG, NULL, "config.lock")));
+	world_free(&w);
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const tests[] = {
+		knows_the_files_of_a_repository,
+		an_ordinary_directory_is_none,
+		the_order_of_looking_plays_no_part,
+		other_names_do_not_hide_it,
+		too_many_names_make_it_anything,
+		links_of_a_repository_are_known,
+		what_may_be_renamed_into_place_is_near,
+	};
+
+	return unit_run("mount-gitplace", tests, RSB_ARRAY_SIZE(tests));
+}
