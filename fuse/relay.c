@@ -297,6 +297,7 @@ on_back(struct rsb_task *task)
 {
 	struct order *order = rsb_container_of(task, struct order, task);
 	struct rsb_barrier *barrier = order->proc->relay->barrier;
+	union rsb_procreq tree = { .wait = { .what = RSB_WAIT_TREE } };
 
 	if (order->op == RSB_OP_spawn) {
 		on_spawned(order);
@@ -304,8 +305,11 @@ on_back(struct rsb_task *task)
 		answer(order);
 		end_order(order);
 	} else if (order->op == RSB_OP_wait && !order->call) {
-		/* Nothing of it lives any more, or nobody can say: its sidecar is gone. */
-		leave(order->proc);
+		/* Nobody knew: the link was given up. Asked again, a new sidecar does not know it. */
+		if (order->error == -ENOTCONN)
+			send_own(order->proc, RSB_OP_wait, &tree);
+		else
+			leave(order->proc);
 		end_order(order);
 	} else if (rsb_barrier_show(barrier, on_shown, order) < 0) {
 		on_shown(order, true);

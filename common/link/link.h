@@ -111,7 +111,8 @@ void rsb_link_disconnect(struct rsb_link *link, int reason);
 /*
  * {any} The keeper gave up (or takes that back with r = 0): every call, waiting or new, ends
  * with r, and is not executed later; those that were sent, if only in part, end with -ENOTCONN.
- * What only gives something back (release, forget, unlock_all, kill...) still goes out later.
+ * What only gives something back (release, forget, unlock_all, kill...) still goes out later; that
+ * and wait are taken on meanwhile, too.
  */
 void rsb_link_fail(struct rsb_link *link, int r);
 /*

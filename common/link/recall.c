@@ -23,6 +23,7 @@ rsb_recall_spares(uint32_t op)
 	case RSB_OP_release:
 	case RSB_OP_releasedir:
 	case RSB_OP_unlock_all:
+	case RSB_OP_wait:
 	case RSB_OP_kill:
 	case RSB_OP_proc_free:
 		return true;
@@ -83,7 +84,9 @@ look(void *arg, uint8_t *data, size_t size)
 	if (rsb_codec_head((struct rsb_bytes){ data, size }, &head) < 0 || head.op == 0)
 		return size;
 	call = rsb_pending_get(&link->pending, head.id);
-	if (!call || call->wish == RSB_PENDING_STAYS || rsb_recall_spares(call->op))
+	if (!call || call->wish == RSB_PENDING_STAYS)
+		return size;
+	if (call->wish == RSB_PENDING_WITHDRAW && rsb_recall_spares(call->op))
 		return size;
 	if (writes(call)) {
 		left = put_skip(link, &head, data, size);

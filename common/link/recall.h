@@ -18,7 +18,10 @@ void rsb_recall_wish(struct rsb_link *link, uint64_t call, enum rsb_pending_wish
 void rsb_recall_run(struct rsb_link *link);
 /* All calls end with r, or with -ENOTCONN when they were sent. */
 void rsb_recall_all(struct rsb_link *link, int r);
-/* {any} Whether op only gives something back, which the far side would else keep for nobody. */
+/*
+ * {any} Whether op only gives something back, which the far side would else keep for nobody, or
+ * only waits: it is never withdrawn.
+ */
 bool rsb_recall_spares(uint32_t op);
 
 #endif

@@ -324,6 +324,21 @@ def test_signals_while_the_link_is_cut(world):
             equal(c.result(1)[0], errno.EINTR, "flock")
 
 
+def test_a_command_lives_on(world):
+    with path(world, "-o", "keeper.recover_wait=2s") as p:
+        box = p.box
+        box.sh("(while [ ! -e go ]; do sleep 0.1; done; echo new > late) >/dev/null 2>&1 &")
+        p.cut()
+        wait_until(lambda: "failing" in [e["kind"] for e in box.events()], 10, "calls fail")
+        p.mend()
+        step("nothing is cached while it lives, although calls have failed")
+        wait_until(lambda: box.status()["state"] == "live", 20, "the keeper is live")
+        check(not os.path.exists(box.path("late")))
+        box.write("go", b"")
+        wait_until(lambda: os.path.exists(box.path("late")), 10, "what it made is seen")
+        wait_until(lambda: box.status()["fs"]["cache_on"], 10, "it is known to be gone")
+
+
 def test_down_by_force(world):
     with path(world) as p:
         box = p.box

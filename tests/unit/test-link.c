@@ -256,7 +256,8 @@ START_TEST(fails_everything_when_told_to_and_goes_on_when_told_so)
 	uint64_t ino;
 
 	host_init(&host, SEC);
-	call_wait(&host, 0, NULL);
+	ck_assert_int_eq(
+		rsb_link_call(host.link, RSB_OP_statfs, NULL, NULL, on_done, &host, NULL, NULL), 0);
 	rsb_link_fail(host.link, -EIO);
 	WAIT_UNTIL(&host, host.n_done == 1);
 	ck_assert_int_eq(PEEK(&host, last_r), -EIO);
