@@ -15,7 +15,9 @@ import harness
 from harness import check, wait_until
 
 FILE = """
+import os
 import subprocess
+import time
 import harness
 
 def test_hangs(world):
@@ -24,7 +26,10 @@ def test_hangs(world):
         p = subprocess.Popen(["rsb-exec", "sh", "-c", "echo begun; exec sleep 1000"], cwd=box.mount, env=world.env,
                              stdout=subprocess.PIPE)
         p.stdout.readline()
-        print("tmp", world.tmp, flush=True)
+        forked = os.fork()
+        if forked == 0:
+            time.sleep(1000)
+        print("tmp", world.tmp, forked, flush=True)
         p.communicate()
 
 harness.main(globals())
@@ -92,7 +97,7 @@ def start(world, text, err):
 def stopped_by(world, number):
     with tempfile.TemporaryFile() as err:
         p = start(world, FILE, err)
-        tmp = p.stdout.readline().decode().split()[1]
+        _, tmp, forked = p.stdout.readline().decode().split()
         check(harness.mounts_below(tmp) and harness.processes_of(tmp), "it does not hang as it should")
         # As meson does at a timeout.
         os.killpg(p.pid, number)
@@ -101,7 +106,7 @@ def stopped_by(world, number):
             os.killpg(p.pid, signal.SIGKILL)
         check(p.wait(60) != 0, "it passed")
         p.stdout.close()
-        wait_until(lambda: not is_there(tmp), 60, "the tear-down")
+        wait_until(lambda: not is_there(tmp) and not os.path.exists(f"/proc/{forked}"), 60, "the tear-down")
 
 
 def test_stopped_by_a_timeout(world):
