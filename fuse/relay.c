@@ -305,7 +305,7 @@ on_back(struct rsb_task *task)
 		answer(order);
 		end_order(order);
 	} else if (order->op == RSB_OP_wait && !order->call) {
-		/* Nobody knew: the link was given up. Asked again, a new sidecar does not know it. */
+		/* Nobody knew: the link was given up. A new sidecar will not know it. */
 		if (order->error == -ENOTCONN)
 			send_own(order->proc, RSB_OP_wait, &tree);
 		else
