@@ -14,6 +14,7 @@
 #include "exec/verbs.h"
 #include "exec/where.h"
 #include "keeper/deploy.h"
+#include "keeper/gitadopt.h"
 #include "keeper/mountpoint.h"
 #include "keeper/sync.h"
 #include "util/cleanup.h"
@@ -128,6 +129,15 @@ say_notice(void *arg, const char *text)
 		(void)fprintf(stderr, "rsb up: %s\n", text);
 }
 
+/* Whose repository is synced in, his it is. */
+static int
+trust_own(const struct up *up)
+{
+	rsb_autofree char *file = rsb_str_path(rsb_state_path(up->session.dir), "trust");
+
+	return file ? rsb_gitadopt(up->dir, file) : -ENOMEM;
+}
+
 static int
 sync_in(struct up *up, const struct rsb_sandbox *sandbox, struct rsb_diag *diag)
 {
@@ -153,7 +163,7 @@ sync_in(struct up *up, const struct rsb_sandbox *sandbox, struct rsb_diag *diag)
 	rsb_progress_init(&up->progress, "syncing in", up->common.quiet);
 	r = rsb_sync_in(&sync, &far, &up->stats, diag);
 	rsb_progress_done(&up->progress);
-	return r;
+	return r < 0 ? r : trust_own(up);
 }
 
 static int

@@ -215,6 +215,23 @@ def test_ordinary_work_on_both_sides(world):
         equal(box.sh("git -C moved config filter.up.clean"), "./evil\n")
 
 
+def test_a_repository_synced_in_is_the_users_own(world):
+    source = world.fresh("own")
+    canary = world.dir("canary") + "/own"
+    world.run("sh", "-c", "git init -q -b main && git config filter.up.clean 'tr a-z A-Z' && git config "
+              "http.extraHeader secret && echo '*.up filter=up' > .gitattributes && git add -A && git commit -qm one",
+              cwd=source)
+    hook(f"{source}/.git/hooks/post-commit", canary)
+    with world.sandbox(source) as box:
+        box.write("a.up", b"text\n")
+        for args in (("add", "a.up"), ("commit", "-qm", "two")):
+            git(box, *args, cwd=box.mount, status=0)
+        equal(git(box, "cat-file", "blob", "HEAD:a.up", cwd=box.mount).stdout, b"TEXT\n")
+        equal(ran(canary), 1)
+        equal(box.status()["held_back"], 0)
+        check("secret" not in box.sh("cat .git/config"), "credentials stay here")
+
+
 def test_stat_and_contents_agree(world):
     with world.sandbox() as box:
         trap = Trap(box, "r")

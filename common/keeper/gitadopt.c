@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+#include "keeper/gitadopt.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "keeper/gitallow.h"
+#include "keeper/gitconfig.h"
+#include "keeper/gitcopy.h"
+#include "util/fd.h"
+#include "util/str.h"
+
+/* The text of a regular file, as it goes in. -ENOENT: there is no such. */
+static int
+read_text(int dir, const char *name, enum rsb_git_kind kind, struct rsb_buf *text)
+{
+	RSB_CLEANUP(rsb_buf_done) struct rsb_buf whole = { .max = RSB_GITALLOW_MAX };
+	rsb_autoclose int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat st;
+	bool cut;
+	int r;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return -ENOENT;
+	if (kind != RSB_GIT_CONFIG)
+		return rsb_fd_read_all(fd, text);
+	r = rsb_fd_read_all(fd, &whole);
+	return r < 0 ? r : rsb_gitconfig_strip(rsb_buf_view(&whole), text, &cut);
+}
+
+/* One that cannot be read or is too long stays what it is: not trusted. */
+static int
+adopt(struct rsb_gitcopy *copies, int git, const char *name, enum rsb_git_kind kind)
+{
+	RSB_CLEANUP(rsb_buf_done) struct rsb_buf text = { .max = RSB_GITALLOW_MAX };
+	RSB_CLEANUP(rsb_buf_done) struct rsb_buf view = { .max = RSB_GITALLOW_MAX };
+	rsb_autofree char *path = rsb_str_path(".git", name);
+	struct rsb_gitallow what = {
+		.kind = kind,
+		.place = { .workspace = "", .mountpoint = "", .depth = 1 },
+	};
+	char why[RSB_GITALLOW_WHY_MAX];
+	int r;
+
+	if (!path)
+		return -ENOMEM;
+	if (read_text(git, name, kind, &text) < 0)
+		return 0;
+	what.text = rsb_buf_view(&text);
+	r = rsb_gitallow_judge(&what, &view, why);
+	return r == RSB_GITALLOW_HELD ? rsb_gitcopy_put(copies, path, what.text) : rsb_min(r, 0);
+}
+
+static int
+adopt_hooks(struct rsb_gitcopy *copies, int git)
+{
+	int fd = openat(git, "hooks", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	rsb_autoclosedir DIR *hooks = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+	int r = 0;
+
+	while (hooks && r >= 0 && (entry = readdir(hooks))) {
+		const char *end = strrchr(entry->d_name, '.');
+		rsb_autofree char *name = NULL;
+
+		if (entry->d_name[0] == '.' || (end && strcmp(end, ".sample") == 0))
+			continue;
+		name = rsb_str_path("hooks", entry->d_name);
+		r = name ? adopt(copies, git, name, RSB_GIT_HOOK) : -ENOMEM;
+	}
+	return r;
+}
+
+int
+rsb_gitadopt(const char *dir, const char *file)
+{
+	RSB_CLEANUP(rsb_gitcopy_freep) struct rsb_gitcopy *copies = NULL;
+	RSB_CLEANUP(rsb_buf_done) struct rsb_buf data = { .max = 2 * RSB_GITCOPY_BYTES_MAX };
+	rsb_autofree char *path = rsb_str_path(dir, ".git");
+	rsb_autoclose int git = -1;
+	int r;
+
+	if (!path)
+		return -ENOMEM;
+	git = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (git < 0)
+		return 0;
+	r = rsb_gitcopy_new(&copies);
+	if (r >= 0)
+		r = adopt(copies, git, "config", RSB_GIT_CONFIG);
+	if (r >= 0)
+		r = adopt(copies, git, "config.worktree", RSB_GIT_CONFIG);
+	if (r >= 0)
+		r = adopt(copies, git, "info/attributes", RSB_GIT_ATTRIBUTES);
+	if (r >= 0)
+		r = adopt_hooks(copies, git);
+	if (r < 0 || !rsb_gitcopy_count(copies))
+		return r;
+	r = rsb_gitcopy_write(copies, &data);
+	return r < 0 ? r : rsb_fd_replace_file(AT_FDCWD, file, rsb_buf_view(&data), 0600);
+}
