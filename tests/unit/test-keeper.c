@@ -410,7 +410,7 @@ START_TEST(is_not_kept_waiting_by_a_sidecar_that_breaks_the_rules_after_each_wel
 	fake_sidecar_cut(world.sidecar);
 	r = rsb_call_wait(world.link, &req, NULL, NULL, NULL);
 	ck_assert(r == -ENOTCONN || r == -EIO);
-	ck_assert(has_event(&world, "failing"));
+	wait_event(&world, "failing");
 	/* and it is not asked again at once each time */
 	rsb_mutex_lock(&world.lock);
 	ck_assert_uint_ge(world.n_live, 2);
