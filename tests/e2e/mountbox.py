@@ -6,8 +6,12 @@ import os
 import pwd
 import signal
 import subprocess
+import sys
 import tempfile
 import time
+import traceback
+
+import guard
 
 BUILD = os.environ["RSB_TEST_BUILD"]
 MOUNT = os.environ.get("RSB_TEST_BIN", f"{BUILD}/fuse") + "/rsb-mount"
@@ -102,6 +106,16 @@ class Box:
         return subprocess.run([f"{BUILD}/tests/e2e/run-there", self.socket, *(argv or ("true",))],
                               check=True, capture_output=True, timeout=60).stdout
 
+    def unmount(self):
+        """Not by umount(8): a copy of the mount in another namespace would keep the daemon."""
+        pids = self.processes()
+        self.supervisor.terminate()
+        self.gone(*pids)
+
+    def remount(self):
+        self.unmount()
+        self.start()
+
     def gone(self, *pids):
         wait_until(lambda: not is_mounted(self.mount), "unmount")
         self.supervisor.wait(30)
@@ -128,3 +142,29 @@ def box(tmp, *options):
         raise
     finally:
         b.close()
+
+
+def run_all(names):
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="rsb-box.") as tmp:
+        for name, test in [(n, f) for n, f in names.items() if n.startswith("test_")]:
+            if sys.argv[1:] and name not in sys.argv[1:]:
+                continue
+            start = time.monotonic()
+            try:
+                test(os.path.realpath(tmp))
+            except Exception as e:  # the others are to run as well
+                failed += 1
+                traceback.print_exc()
+                print(f"FAIL {name}: {e!r}", flush=True)
+            else:
+                print(f"ok   {name} ({time.monotonic() - start:.1f} s)", flush=True)
+    return 1 if failed else 0
+
+
+def main(names):
+    """Runs the functions test_*, or those that the command line names, each with a directory to be in."""
+    if not os.path.exists("/dev/fuse"):
+        print("skipped: no /dev/fuse")
+        sys.exit(77)
+    guard.run(lambda: run_all(names))

@@ -25,12 +25,17 @@
 #define SIZE_MAX_FSX ((size_t)400000)
 #define FILES_MAX 16
 #define FDS 2
-#define TRAIL 24
+#define TRAIL 60
 #define LINE 160
 
-struct file {
+struct names {
 	char path[512];
 	char far[512];
+};
+
+struct file {
+	size_t number; /* names move, this stays */
+	struct names at;
 	unsigned char *want; /* SIZE_MAX_FSX bytes, zero beyond size */
 	size_t size;
 	int fds[FDS];
@@ -74,6 +79,24 @@ check_at(struct fsx *x, bool good, const char *what, int line)
 }
 
 #define CHECK(x, expression) check_at((x), (expression), #expression, __LINE__)
+
+/* What was read at offset of f is what it must hold. */
+static void
+check_data(struct fsx *x, const struct file *f, const unsigned char *data, size_t offset,
+	size_t size, int line)
+{
+	size_t i = 0;
+
+	if (memcmp(data, f->want + offset, size) == 0)
+		return;
+	while (data[i] == f->want[offset + i])
+		i++;
+	printf("#%zu of %zu bytes differs at %zu: %02x is there, not %02x\n", f->number, f->size,
+		offset + i, data[i], f->want[offset + i]);
+	check_at(x, false, "contents", line);
+}
+
+#define CHECK_DATA(x, f, data, offset, size) check_data(x, f, data, offset, size, __LINE__)
 
 static size_t
 below(struct fsx *x, size_t n)
@@ -140,7 +163,7 @@ do_write(struct fsx *x)
 	struct file *f = any_file(x);
 	size_t size, offset = place(x, &size);
 
-	note(x, "write %s %zu+%zu", f->path, offset, size);
+	note(x, "write #%zu %zu+%zu", f->number, offset, size);
 	fill(x, size);
 	CHECK(x, pwrite(any_fd(x, f), x->data, size, (off_t)offset) == (ssize_t)size);
 	memcpy(f->want + offset, x->data, size);
@@ -155,7 +178,7 @@ do_small_writes(struct fsx *x)
 	int fd = any_fd(x, f);
 	size_t n = 1 + below(x, 30);
 
-	note(x, "%zu small writes %s at %zu", n, f->path, offset);
+	note(x, "%zu small writes #%zu at %zu", n, f->number, offset);
 	for (; n; n--) {
 		size_t size = 1 + below(x, 2000);
 
@@ -175,10 +198,10 @@ do_read(struct fsx *x)
 	size_t there = offset < f->size ? f->size - offset : 0;
 	ssize_t n;
 
-	note(x, "read %s %zu+%zu of %zu", f->path, offset, size, f->size);
+	note(x, "read #%zu %zu+%zu of %zu", f->number, offset, size, f->size);
 	n = pread(any_fd(x, f), x->data, size, (off_t)offset);
 	CHECK(x, n == (ssize_t)(size < there ? size : there));
-	CHECK(x, memcmp(x->data, f->want + offset, (size_t)n) == 0);
+	CHECK_DATA(x, f, x->data, offset, (size_t)n);
 }
 
 static void
@@ -187,11 +210,11 @@ do_truncate(struct fsx *x)
 	struct file *f = any_file(x);
 	size_t size = below(x, 8) ? below(x, SIZE_MAX_FSX) : 0;
 
-	note(x, "truncate %s to %zu from %zu", f->path, size, f->size);
+	note(x, "truncate #%zu to %zu from %zu", f->number, size, f->size);
 	if (below(x, 2))
 		CHECK(x, ftruncate(any_fd(x, f), (off_t)size) == 0);
 	else
-		CHECK(x, truncate(f->path, (off_t)size) == 0);
+		CHECK(x, truncate(f->at.path, (off_t)size) == 0);
 	set_size(f, size);
 }
 
@@ -201,16 +224,26 @@ do_stat(struct fsx *x)
 	struct file *f = any_file(x);
 	struct stat st;
 
-	note(x, "stat %s", f->path);
+	note(x, "stat #%zu", f->number);
 	CHECK(x, fstat(any_fd(x, f), &st) == 0 && st.st_size == (off_t)f->size);
-	CHECK(x, stat(f->path, &st) == 0 && st.st_size == (off_t)f->size);
+	CHECK(x, stat(f->at.path, &st) == 0 && st.st_size == (off_t)f->size);
 	CHECK(x, lseek(any_fd(x, f), 0, SEEK_END) == (off_t)f->size);
+}
+
+/* As programs do: mapping and copying alone do not ask what became of the size over there. */
+static void
+look_at(struct fsx *x, const struct file *f, int fd)
+{
+	struct stat st;
+
+	CHECK(x, fstat(fd, &st) == 0 && st.st_size == (off_t)f->size);
 }
 
 static void
 do_map(struct fsx *x)
 {
 	struct file *f = any_file(x);
+	int fd = any_fd(x, f);
 	bool writes = below(x, 2);
 	size_t offset, size;
 	unsigned char *at;
@@ -218,18 +251,17 @@ do_map(struct fsx *x)
 	if (!f->size)
 		return;
 	offset = below(x, f->size);
-	size = 1 + below(x, 20000);
-	if (size > f->size - offset)
-		size = f->size - offset;
-	note(x, "map %s %zu+%zu to %s", f->path, offset, size, writes ? "write" : "read");
-	at = mmap(NULL, f->size, PROT_READ | PROT_WRITE, MAP_SHARED, any_fd(x, f), 0);
+	size = rsb_min(1 + below(x, 20000), f->size - offset);
+	note(x, "map #%zu %zu+%zu to %s", f->number, offset, size, writes ? "write" : "read");
+	look_at(x, f, fd);
+	at = mmap(NULL, f->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	CHECK(x, at != MAP_FAILED);
 	if (writes) {
 		fill(x, size);
 		memcpy(at + offset, x->data, size);
 		memcpy(f->want + offset, x->data, size);
 	} else {
-		CHECK(x, memcmp(at + offset, f->want + offset, size) == 0);
+		CHECK_DATA(x, f, at + offset, offset, size);
 	}
 	if (below(x, 3) == 0)
 		CHECK(x, msync(at, f->size, MS_SYNC) == 0);
@@ -247,7 +279,7 @@ do_allocate(struct fsx *x)
 	int mode = modes[below(x, RSB_ARRAY_SIZE(modes))];
 	size_t end = offset + size < f->size ? offset + size : f->size;
 
-	note(x, "fallocate %x %s %zu+%zu of %zu", (unsigned int)mode, f->path, offset, size,
+	note(x, "fallocate %x #%zu %zu+%zu of %zu", (unsigned int)mode, f->number, offset, size,
 		f->size);
 	if (fallocate(any_fd(x, f), mode, (off_t)offset, (off_t)size) < 0) {
 		CHECK(x, errno == EOPNOTSUPP);
@@ -264,6 +296,7 @@ do_copy(struct fsx *x)
 {
 	struct file *in = any_file(x);
 	struct file *out = any_file(x);
+	int fd = any_fd(x, in);
 	size_t size, from = place(x, &size);
 	size_t to = below(x, SIZE_MAX_FSX - size + 1);
 	size_t there = from < in->size ? in->size - from : 0;
@@ -271,9 +304,10 @@ do_copy(struct fsx *x)
 	off_t off_out = (off_t)to;
 	ssize_t n;
 
-	note(x, "copy %s %zu+%zu to %s %zu", in->path, from, size, out->path, to);
-	size = size < there ? size : there;
-	n = copy_file_range(any_fd(x, in), &off_in, any_fd(x, out), &off_out, size, 0);
+	note(x, "copy #%zu %zu+%zu to #%zu %zu", in->number, from, size, out->number, to);
+	size = rsb_min(size, there);
+	look_at(x, in, fd);
+	n = copy_file_range(fd, &off_in, any_fd(x, out), &off_out, size, 0);
 	if (in == out && size && from < to + size && to < from + size) {
 		CHECK(x, n < 0 && errno == EINVAL);
 		return;
@@ -289,9 +323,9 @@ static void
 do_append(struct fsx *x)
 {
 	struct file *f = any_file(x);
-	rsb_autoclose int fd = open(f->path, O_WRONLY | O_APPEND | O_CLOEXEC);
+	rsb_autoclose int fd = open(f->at.path, O_WRONLY | O_APPEND | O_CLOEXEC);
 
-	note(x, "append to %s at %zu", f->path, f->size);
+	note(x, "append to #%zu at %zu", f->number, f->size);
 	CHECK(x, fd >= 0);
 	for (size_t n = 1 + below(x, 4); n; n--) {
 		size_t size = 1 + below(x, 3000);
@@ -313,9 +347,9 @@ do_reopen(struct fsx *x)
 	size_t i = below(x, FDS);
 	bool trunc = below(x, 20) == 0;
 
-	note(x, "reopen %s%s", f->path, trunc ? " with TRUNC" : "");
+	note(x, "reopen #%zu%s", f->number, trunc ? " with TRUNC" : "");
 	CHECK(x, close(f->fds[i]) == 0);
-	f->fds[i] = open(f->path, O_RDWR | O_CLOEXEC | (trunc ? O_TRUNC : 0));
+	f->fds[i] = open(f->at.path, O_RDWR | O_CLOEXEC | (trunc ? O_TRUNC : 0));
 	CHECK(x, f->fds[i] >= 0);
 	if (trunc)
 		set_size(f, 0);
@@ -326,7 +360,7 @@ do_sync(struct fsx *x)
 {
 	const struct file *f = any_file(x);
 
-	note(x, "fsync %s", f->path);
+	note(x, "fsync #%zu", f->number);
 	CHECK(x, fsync(any_fd(x, f)) == 0);
 }
 
@@ -336,18 +370,15 @@ do_exchange(struct fsx *x)
 {
 	struct file *a = any_file(x);
 	struct file *b = any_file(x);
-	char path[512], far[512];
+	struct names at;
 
 	if (a == b)
 		return;
-	note(x, "exchange %s and %s", a->path, b->path);
-	CHECK(x, renameat2(AT_FDCWD, a->path, AT_FDCWD, b->path, RENAME_EXCHANGE) == 0);
-	memcpy(path, a->path, sizeof(path));
-	memcpy(far, a->far, sizeof(far));
-	memcpy(a->path, b->path, sizeof(path));
-	memcpy(a->far, b->far, sizeof(far));
-	memcpy(b->path, path, sizeof(path));
-	memcpy(b->far, far, sizeof(far));
+	note(x, "exchange #%zu and #%zu", a->number, b->number);
+	CHECK(x, renameat2(AT_FDCWD, a->at.path, AT_FDCWD, b->at.path, RENAME_EXCHANGE) == 0);
+	at = a->at;
+	a->at = b->at;
+	b->at = at;
 }
 
 static void
@@ -364,14 +395,14 @@ barrier(struct fsx *x)
 static void
 look_over_there(struct fsx *x, struct file *f)
 {
-	rsb_autoclose int fd = open(f->far, O_RDWR | O_CLOEXEC);
+	rsb_autoclose int fd = open(f->at.far, O_RDWR | O_CLOEXEC);
 	size_t size = 1 + below(x, 5000);
 	size_t offset = below(x, f->size + 1);
 	struct stat st;
 
 	CHECK(x, fd >= 0 && fstat(fd, &st) == 0 && st.st_size == (off_t)f->size);
 	CHECK(x, pread(fd, x->data, SIZE_MAX_FSX, 0) == (ssize_t)f->size);
-	CHECK(x, memcmp(x->data, f->want, f->size) == 0);
+	CHECK_DATA(x, f, x->data, 0, f->size);
 	size = size < SIZE_MAX_FSX - offset ? size : SIZE_MAX_FSX - offset;
 	fill(x, size);
 	CHECK(x, pwrite(fd, x->data, size, (off_t)offset) == (ssize_t)size);
@@ -403,12 +434,13 @@ open_all(struct fsx *x, const char *dir, const char *far)
 	for (size_t i = 0; i < x->n_file; i++) {
 		struct file *f = &x->files[i];
 
-		(void)snprintf(f->path, sizeof(f->path), "%.400s/%zu", dir, i);
-		(void)snprintf(f->far, sizeof(f->far), "%.400s/%zu", far, i);
+		f->number = i;
+		(void)snprintf(f->at.path, sizeof(f->at.path), "%.400s/%zu", dir, i);
+		(void)snprintf(f->at.far, sizeof(f->at.far), "%.400s/%zu", far, i);
 		f->want = calloc(SIZE_MAX_FSX, 1);
 		CHECK(x, f->want != NULL);
 		for (size_t k = 0; k < FDS; k++) {
-			f->fds[k] = open(f->path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+			f->fds[k] = open(f->at.path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
 			CHECK(x, f->fds[k] >= 0);
 		}
 	}
@@ -453,8 +485,7 @@ main(int argc, char **argv)
 	x.seed = strtoull(argv[3], NULL, 0);
 	x.rng.state = x.seed;
 	n = strtoul(argv[4], NULL, 0);
-	x.n_file = strtoul(argv[5], NULL, 0);
-	x.n_file = x.n_file < FILES_MAX ? x.n_file : FILES_MAX;
+	x.n_file = rsb_min(strtoul(argv[5], NULL, 0), (unsigned long)FILES_MAX);
 	x.has_far = strcmp(argv[2], "-") != 0;
 	open_all(&x, argv[1], argv[2]);
 	for (; x.n < n; x.n++) {
@@ -463,7 +494,6 @@ main(int argc, char **argv)
 		else
 			operations[below(&x, RSB_ARRAY_SIZE(operations))](&x);
 	}
-	note(&x, "end");
 	do_over_there(&x);
 	close_all(&x);
 	return 0;

@@ -19,7 +19,7 @@
 #include "pt.h"
 #include "util/cleanup.h"
 
-#define CASE_SECONDS 60
+#define CASE_SECONDS 600
 #define ONE_OF 3 /* cases of a table, in the short set */
 #define ONE_OF_TREE 5
 #define DIRTY 3 /* exit status of a case that changed its tree */

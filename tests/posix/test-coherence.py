@@ -6,25 +6,20 @@ are open here or a request names them: the right file or an error, never another
 import calendar
 import contextlib
 import errno
-import fcntl
 import os
 import signal
-import subprocess
 import sys
-import tempfile
 import threading
 import time
-import traceback
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
 
 import harness  # noqa: E402  (found by the line above)
 import mountbox  # noqa: E402
-from mount_ops import expect_errno, get, put  # noqa: E402
-from mountbox import box, wait_until  # noqa: E402
+from mount_ops import get, put  # noqa: E402
+from mountbox import box  # noqa: E402
 
-SKIP = 77
 GONE = (errno.ENOENT, errno.ESTALE)
 
 
@@ -47,18 +42,6 @@ def from_inside(b, name):
 
     return {"st_mode": int(mode, 16), "st_ino": int(ino), "st_nlink": int(nlink), "st_size": int(size),
             "st_mtime_ns": ns(mtime), "st_ctime_ns": ns(ctime), "st_blocks": int(blocks)}
-
-
-def unmount(b):
-    """Not by umount(8): a copy of the mount in another namespace would keep the daemon."""
-    pids = b.processes()
-    b.supervisor.terminate()
-    b.gone(*pids)
-
-
-def remount(b):
-    unmount(b)
-    b.start()
 
 
 def changes(b):
@@ -112,7 +95,7 @@ def test_attributes_do_not_move(tmp):
                 inside = from_inside(b, n)
                 assert inside == first[n], (n, first[n], inside)
             assert look() == first
-            remount(b)
+            b.remount()
             assert look() == first
             for n in names:
                 if os.path.isfile(f"{b.mount}/{n}") and not os.path.islink(f"{b.mount}/{n}"):
@@ -380,109 +363,4 @@ def test_names_that_change_places_all_the_time(tmp):
             assert get(f"{b.workspace}/{n}") in (ino, ino + b" " + ino)
 
 
-def git(b, *argv):
-    env = dict(os.environ, GIT_CONFIG_NOSYSTEM="1", HOME=b.dir, GIT_AUTHOR_NAME="t", GIT_AUTHOR_EMAIL="t@example.org",
-               GIT_COMMITTER_NAME="t", GIT_COMMITTER_EMAIL="t@example.org")
-    return subprocess.run(["git", *argv], cwd=b.mount, env=env, check=True, capture_output=True, timeout=60).stdout
-
-
-def test_git_reads_nothing_again(tmp):
-    """Neither side's git takes the other's index for stale: the tree's files are not read anew."""
-    n_file = 60
-    with box(tmp) as b:
-        proxy = harness.DelayProxy(b.port)
-        try:
-            b.options = b.options.replace(f":{b.port}/", f":{proxy.port}/")
-            remount(b)
-            git(b, "init", "-q")
-            for i in range(n_file):
-                put(f"{b.mount}/f{i}", b"%d" % i * 100)
-                os.utime(f"{b.mount}/f{i}", (1e9, 1e9))
-            git(b, "add", ".")
-            git(b, "commit", "-qm", "all")
-            assert git(b, "status", "--porcelain") == b""
-            there = ("git", "-c", f"safe.directory={b.workspace}", "status", "--porcelain")
-            assert b.command(*there) == b""
-            index = os.stat(f"{b.mount}/.git/index")
-            proxy.record()
-            assert git(b, "status", "--porcelain") == b""
-            seen = proxy.record()
-            print(f"     {seen}")
-            assert seen.get("read", 0) < n_file // 3, seen
-            after = os.stat(f"{b.mount}/.git/index")
-            assert (after.st_ino, after.st_mtime_ns) == (index.st_ino, index.st_mtime_ns)
-            # And the second one asks for nothing at all.
-            proxy.record()
-            assert git(b, "status", "--porcelain") == b""
-            again = proxy.record()
-            print(f"     {again}")
-            assert again.get("read", 0) == 0 and again.get("lookup", 0) == 0, again
-            assert b.command(*there) == b""
-        finally:
-            unmount(b)
-            proxy.close()
-
-
-def test_a_lock_holds_on_both_sides(tmp):
-    script = ("import fcntl, os, struct, time\n"
-              "f = open('l', 'r+b')\n"
-              "{}\n"
-              "print('held', flush=True)\n"
-              "while not os.path.exists('let-go'): time.sleep(0.01)\n")
-    takes = {
-        "flock": "fcntl.flock(f, fcntl.LOCK_EX)",
-        "posix": "fcntl.lockf(f, fcntl.LOCK_EX, 10, 0)",
-        "ofd": "fcntl.fcntl(f, 37, struct.pack('hhqqi4x', fcntl.F_WRLCK, 0, 0, 10, 0))",
-    }
-    with box(tmp) as b:
-        put(f"{b.mount}/l", b"x" * 20)
-        for kind, take in takes.items():
-            for here in True, False:
-                top, other = (b.mount, b.workspace) if here else (b.workspace, b.mount)
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(f"{b.mount}/let-go")
-                argv = [sys.executable, "-c", script.format(take)]
-                holder = subprocess.Popen(argv, cwd=top, stdout=subprocess.PIPE)
-                assert holder.stdout.readline() == b"held\n"
-                with open(f"{other}/l", "r+b") as f:
-                    if kind == "flock":
-                        expect_errno(errno.EAGAIN, fcntl.flock, f, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                    else:
-                        expect_errno(errno.EAGAIN, fcntl.lockf, f, fcntl.LOCK_EX | fcntl.LOCK_NB, 5, 5)
-                        fcntl.lockf(f, fcntl.LOCK_EX | fcntl.LOCK_NB, 5, 10)
-                    put(f"{top}/let-go", b"")
-                    assert holder.wait(20) == 0
-
-                    def free(f=f):
-                        with contextlib.suppress(OSError):
-                            if kind == "flock":
-                                fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                            else:
-                                fcntl.lockf(f, fcntl.LOCK_EX | fcntl.LOCK_NB, 10, 0)
-                            return True
-                        return False
-                    wait_until(free, f"{kind} is free")
-
-
-def main():
-    if not os.path.exists("/dev/fuse"):
-        print("skipped: no /dev/fuse")
-        sys.exit(SKIP)
-    failed = 0
-    with tempfile.TemporaryDirectory(prefix="rsb-coherence.") as tmp:
-        for name, test in [(n, f) for n, f in globals().items() if n.startswith("test_")]:
-            if sys.argv[1:] and name not in sys.argv[1:]:
-                continue
-            start = time.monotonic()
-            try:
-                test(os.path.realpath(tmp))
-            except BaseException as e:
-                failed += 1
-                traceback.print_exc()
-                print(f"FAIL {name}: {e!r}", flush=True)
-            else:
-                print(f"ok   {name} ({time.monotonic() - start:.1f} s)", flush=True)
-    sys.exit(1 if failed else 0)
-
-
-main()
+mountbox.main(globals())

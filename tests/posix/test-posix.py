@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: MIT
 """The cases of posix-cases on a local file system and on the mount: both say the same, but for exceptions.txt.
 
-As root the mount forwards ids (idmap=none) and the cases become other users; the same again as an ordinary user,
-by programs that are copied where one may read them. RSB_TEST_FULL: all cases, and once more with -o sync.
+As root the mount forwards ids (idmap=none) and the cases become other users; the same again as an ordinary user whose
+sidecar is root, by programs that are copied where one may read them. RSB_TEST_FULL: all cases, and once more with
+-o sync and with a sidecar that is no root.
 """
 
+import contextlib
 import fnmatch
 import glob
 import os
+import secrets
 import shutil
 import subprocess
 import sys
@@ -17,7 +20,8 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.environ.get("RSB_TEST_E2E", os.path.join(HERE, "..", "e2e")))
 
-import harness  # noqa: E402  (found by the line above)
+import guard  # noqa: E402  (found by the line above)
+import harness  # noqa: E402
 import mountbox  # noqa: E402
 
 SKIP = 77
@@ -27,7 +31,7 @@ FULL = harness.how_many(False, False, True)
 
 
 class Exceptions:
-    """Lines "who name-pattern: what the mount says # why"; who is root, user or any."""
+    """Lines "who name-pattern: what the mount says # why"; who is root, user, mapped (the sidecar is root) or any."""
 
     def __init__(self, who):
         self.rules = []
@@ -74,6 +78,16 @@ def file_system(path):
                           text=True).stdout.strip()
 
 
+class FarBox(mountbox.Box):
+    """A mount of a sidecar that root has started: SIDECAR is its port and the file of its key."""
+
+    def start_sidecar(self):
+        port, key = os.environ["SIDECAR"].split()
+        self.port = int(port)
+        shutil.copy(key, self.key)
+        self.sidecar = subprocess.Popen(["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 1 & wait; done"])
+
+
 class Local:
     """A directory of ext4: of the temporary directory's own, or as root of an image on a loop device."""
 
@@ -113,13 +127,36 @@ def run(tmp, who, *options):
     local = Local(tmp)
     os.chmod(local.dir, 0o755)
     try:
-        with mountbox.box(tmp, *options) as b:
+        b = (FarBox if "SIDECAR" in os.environ else mountbox.Box)(tmp, *options)
+        try:
             os.chmod(b.dir, 0o755)
             print(f"-- as {who} on {local.kind} and the mount {options}", flush=True)
             there = run_cases(b.mount, f"{tmp}/mount.{who}")
+        finally:
+            b.close()
         return compare(run_cases(local.top, f"{tmp}/local.{who}"), there, Exceptions(who))
     finally:
         local.close()
+
+
+@contextlib.contextmanager
+def sidecar_of_root(copy):
+    key = secrets.token_bytes(32)
+    workspace = tempfile.mkdtemp(dir=copy)
+    shutil.chown(workspace, USER)
+    with open(f"{copy}/key", "w", encoding="ascii") as f:
+        f.write(key.hex() + "\n")
+    r, w = os.pipe()
+    os.write(w, key)
+    os.close(w)
+    with subprocess.Popen([f"{mountbox.BUILD}/sidecar/rsb-sidecar", "--port", "0", "--listen", "127.0.0.1", "--no-cgroup",
+                           "--workspace", workspace, "--user", USER, "--key-fd", str(r)],
+                          stdout=subprocess.PIPE, pass_fds=[r]) as sidecar:
+        os.close(r)
+        try:
+            yield f"{sidecar.stdout.readline().split()[1].decode()} {copy}/key"
+        finally:
+            sidecar.terminate()
 
 
 def run_as_user(tmp):
@@ -136,28 +173,37 @@ def run_as_user(tmp):
     subprocess.run(["chmod", "-R", "a+rX", copy], check=True)
     env = {k: v for k, v in os.environ.items() if k != "RSB_TEST_BIN"}
     env.update(RSB_TEST_BUILD=copy, RSB_TEST_E2E=copy, TMPDIR=f"{copy}/tmp", HOME=f"{copy}/tmp")
+    with sidecar_of_root(copy) as env["SIDECAR"]:
+        failed = as_user(copy, env)
+    del env["SIDECAR"]
+    return failed + (as_user(copy, env) if FULL else 0)
+
+
+def as_user(copy, env):
     return subprocess.run(["setpriv", "--reuid", USER, "--regid", "nogroup", "--clear-groups", "--inh-caps=-all",
                            os.path.realpath(sys.executable), f"{copy}/{os.path.basename(__file__)}",
                            *sys.argv[1:]], env=env, check=False).returncode
 
 
 def main():
-    if not os.path.exists("/dev/fuse"):
-        print("skipped: no /dev/fuse")
-        sys.exit(SKIP)
     failed = 0
     with tempfile.TemporaryDirectory(prefix="rsb-posix.") as tmp:
         tmp = os.path.realpath(tmp)
-        os.chmod(tmp, 0o755)
+        for directory in os.path.dirname(tmp), tmp:
+            if os.stat(directory).st_uid == os.getuid() and directory != "/tmp":
+                os.chmod(directory, 0o755)
         if os.getuid() == 0:
             failed += run(tmp, "root", "idmap=none", "allow_other")
             failed += run_as_user(tmp)
             if FULL:
                 failed += run(tmp, "root", "idmap=none", "allow_other", "sync")
         else:
-            failed += run(tmp, "user")
+            failed += run(tmp, "mapped" if "SIDECAR" in os.environ else "user")
     print(f"{failed} failed")
-    sys.exit(1 if failed else 0)
+    return 1 if failed else 0
 
 
-main()
+if not os.path.exists("/dev/fuse"):
+    print("skipped: no /dev/fuse")
+    sys.exit(SKIP)
+guard.run(main)

@@ -4,6 +4,7 @@ both against what is over there. RSB_SEED=N runs that seed alone; RSB_TEST_FULL 
 """
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -12,7 +13,8 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "e2e"))
 
-import harness  # noqa: E402  (found by the line above)
+import guard  # noqa: E402  (found by the line above)
+import harness  # noqa: E402
 import mountbox  # noqa: E402
 
 SKIP = 77
@@ -40,7 +42,10 @@ def serve(argv, command):
                 p.stdin.flush()
             else:
                 print(line, end="", flush=True)
-        return p.wait()
+        status = p.wait()
+    if status < 0:
+        print(f"died of {signal.Signals(-status).name}")
+    return status
 
 
 def run(tmp, files, options, seed, n):
@@ -53,9 +58,6 @@ def run(tmp, files, options, seed, n):
 
 
 def main():
-    if not os.path.exists("/dev/fuse"):
-        print("skipped: no /dev/fuse")
-        sys.exit(SKIP)
     failed = 0
     seeds = [int(os.environ["RSB_SEED"])] if "RSB_SEED" in os.environ else [1, 2, 3] if FULL else [1]
     with tempfile.TemporaryDirectory(prefix="rsb-random.") as tmp:
@@ -67,7 +69,10 @@ def main():
                 failed += bad != 0
                 print(f"{'FAIL' if bad else 'ok  '} {name}, seed {seed}, {n} operations "
                       f"({time.monotonic() - start:.1f} s)", flush=True)
-    sys.exit(1 if failed else 0)
+    return 1 if failed else 0
 
 
-main()
+if not os.path.exists("/dev/fuse"):
+    print("skipped: no /dev/fuse")
+    sys.exit(SKIP)
+guard.run(main)
