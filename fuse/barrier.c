@@ -296,6 +296,7 @@ on_epoch_probed(void *arg, int r)
 
 	rsb_mutex_lock(&fs->lock);
 	fs->kernel_epoch = r >= 0;
+	fs->shared->head.no_epoch = r < 0;
 	rsb_mutex_unlock(&fs->lock);
 }
 

@@ -9,14 +9,17 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
+#include "fuse/attach.h"
 #include "fuse/barrier.h"
 #include "fuse/control.h"
 #include "fuse/hold.h"
+#include "fuse/mount.h"
 #include "fuse/ops.h"
+#include "fuse/packet.h"
+#include "fuse/recover.h"
 #include "fuse/relay.h"
 #include "fuse/session.h"
 #include "fuse/status.h"
-#include "fuse/supervise.h"
 #include "keeper/mountpoint.h"
 #include "util/clock.h"
 #include "util/fd.h"
@@ -24,9 +27,7 @@
 #include "util/str.h"
 
 #define TICK_NS (500 * RSB_NSEC_PER_MSEC)
-#define INIT_NS (10 * RSB_NSEC_PER_SEC) /* for the kernel's first request */
-#define END_NS (3 * RSB_NSEC_PER_SEC)   /* for its last one, after an unmount */
-#define STEP_MS 10
+#define END_NS (3 * RSB_NSEC_PER_SEC)  /* for the last request, after an unmount */
 #define LINGER_MIN_NS RSB_NSEC_PER_SEC /* who started us comes only now */
 
 enum phase { STARTING, RUNNING, DRAINING, UNMOUNTING, ENDING };
@@ -77,7 +78,7 @@ on_drained(void *arg, bool late)
 		return;
 	}
 	d->phase = UNMOUNTING;
-	if (rsb_supervise_send(d->sock, RSB_SUPERVISE_UNMOUNT, d->lazy, NULL) < 0)
+	if (rsb_packet_send(d->sock, RSB_PACKET_UNMOUNT, d->lazy, NULL) < 0)
 		finish(d);
 }
 
@@ -154,16 +155,31 @@ on_stop(void *arg, bool force)
 	return 0;
 }
 
+/* What the one before was told and had not done is told again: everything. */
+static void
+on_notifier(struct daemon *d, int sock)
+{
+	int r = rsb_notify_revive(d->notify, sock, rsb_fuse_session_fd(d->session));
+
+	if (r < 0)
+		(void)rsb_err_r(r, "the new notifier cannot be used");
+	rsb_barrier_reset(d->barrier);
+}
+
 static void
 on_supervisor(void *arg, uint32_t events)
 {
 	struct daemon *d = arg;
-	struct rsb_supervise_msg msg;
+	struct rsb_packet msg;
 	int fd;
 	int r;
 
 	(void)events;
-	r = rsb_supervise_recv(d->sock, &msg, &fd);
+	r = rsb_packet_recv(d->sock, &msg, &fd);
+	if (r > 0 && msg.type == RSB_PACKET_NOTIFIER && fd >= 0) {
+		on_notifier(d, fd);
+		return;
+	}
 	if (fd >= 0)
 		(void)close(fd);
 	if (r <= 0) {
@@ -176,9 +192,9 @@ on_supervisor(void *arg, uint32_t events)
 		if (d->phase == UNMOUNTING)
 			finish(d);
 		begin_end(d, true);
-	} else if (msg.type == RSB_SUPERVISE_STOP) {
+	} else if (msg.type == RSB_PACKET_STOP) {
 		begin_end(d, true);
-	} else if (msg.type == RSB_SUPERVISE_UNMOUNTED) {
+	} else if (msg.type == RSB_PACKET_UNMOUNTED) {
 		on_unmounted(d, msg.error);
 	}
 }
@@ -207,6 +223,7 @@ on_tick(void *arg)
 	rsb_hold_tick(d->fs, TICK_NS);
 	while (rsb_hold_say(d->fs, text, sizeof(text)))
 		rsb_uplink_say(d->uplink, "unknown", text);
+	rsb_recover_tick(d->fs);
 	if (d->control)
 		rsb_control_tick(d->control);
 	check_linger(d);
@@ -217,9 +234,7 @@ on_tick(void *arg)
 static int
 on_status(void *arg, struct rsb_buf *out)
 {
-	struct daemon *d = arg;
-
-	return rsb_status_write(&d->status, out);
+	return rsb_status_write(&((struct daemon *)arg)->status, out);
 }
 
 static void
@@ -255,7 +270,7 @@ on_chan_data(void *arg, uint64_t chan, struct rsb_bytes data, bool fin)
 static void
 on_chan_writable(void *arg, uint64_t chan)
 {
-	struct daemon *d = arg;
+	const struct daemon *d = arg;
 
 	if (d->control)
 		rsb_control_chan_writable(d->control, chan);
@@ -286,6 +301,7 @@ make_link(struct daemon *d)
 		.key = *info->key,
 		.ping_ns = RSB_NSEC_PER_MSEC *
 			   (d->options->no_mount ? RSB_PING_EXEC_MS : RSB_PING_MOUNT_MS),
+		.saved = &d->shared->link,
 		.ops = &ops,
 		.arg = d,
 	};
@@ -349,7 +365,9 @@ make_all(struct daemon *d, struct rsb_diag *diag)
 {
 	int r;
 
-	r = rsb_loop_new(rsb_clock_monotonic(), &d->loop);
+	r = d->shared->head.live ? rsb_uplink_reload(d->uplink, diag) : 0;
+	if (r >= 0)
+		r = rsb_loop_new(rsb_clock_monotonic(), &d->loop);
 	if (r >= 0)
 		r = make_link(d);
 	if (r >= 0)
@@ -379,48 +397,27 @@ make_all(struct daemon *d, struct rsb_diag *diag)
 }
 
 static int
-do_mount(struct daemon *d, struct rsb_diag *diag)
-{
-	const uint64_t end_ns = rsb_now_ns() + INIT_NS;
-	int fd = -1;
-	int r;
-
-	r = rsb_supervise_ask_mount(d->sock, &fd, diag);
-	if (r < 0)
-		return r;
-	d->mounted = true;
-	r = rsb_notify_attach(d->notify, fd);
-	if (r < 0) {
-		(void)close(fd);
-		return r;
-	}
-	r = rsb_fuse_session_new(d->fs, fd, &d->session);
-	if (r >= 0)
-		r = rsb_fuse_session_start(d->session, session_ended, d);
-	while (r >= 0 && d->mounted && !rsb_fuse_session_ready(d->session)) {
-		if (rsb_now_ns() > end_ns)
-			return rsb_diag_set(diag, -ETIMEDOUT, "the kernel does not use the mount");
-		r = rsb_loop_step(d->loop, STEP_MS);
-	}
-	if (r >= 0 && !d->mounted)
-		r = rsb_diag_set(diag, -EIO, "it was unmounted at once");
-	return r;
-}
-
-static int
 start(struct daemon *d, struct rsb_diag *diag)
 {
+	struct rsb_attach attach;
 	int r;
 
 	r = make_all(d, diag);
-	if (r >= 0)
-		r = rsb_uplink_start(d->uplink, d->link, diag);
-	if (r >= 0)
-		r = rsb_uplink_wait(d->uplink, diag);
-	if (r >= 0)
-		r = rsb_fs_take_facts(d->fs);
-	if (r >= 0 && !d->options->no_mount)
-		r = do_mount(d, diag);
+	if (r < 0)
+		return r;
+	attach = (struct rsb_attach){
+		.loop = d->loop,
+		.fs = d->fs,
+		.notify = d->notify,
+		.barrier = d->barrier,
+		.control = d->control,
+		.uplink = d->uplink,
+		.sock = d->sock,
+		.no_mount = d->options->no_mount,
+		.ended = session_ended,
+		.arg = d,
+	};
+	r = rsb_attach_mount(&attach, &d->session, &d->mounted, diag);
 	if (r >= 0)
 		r = rsb_loop_add(d->loop, d->sock, EPOLLIN, on_supervisor, d, &d->source);
 	if (r < 0)
@@ -436,7 +433,8 @@ start(struct daemon *d, struct rsb_diag *diag)
 	/* Who started us may be waiting for its stderr to end. */
 	if (!d->options->foreground)
 		(void)dup2(0, 2);
-	return rsb_supervise_send(d->sock, RSB_SUPERVISE_READY, 0, NULL);
+	rsb_shared_publish(&d->shared->head.live, 1);
+	return rsb_packet_send(d->sock, RSB_PACKET_READY, 0, NULL);
 }
 
 /* Everything but the loop stops before what it stands on. */
@@ -488,7 +486,7 @@ rsb_daemon_main(const struct rsb_options *options, struct rsb_uplink *uplink,
 		const char *text = rsb_diag_text(&diag, r);
 
 		/* Told by who started us; only if nobody listens by the log. */
-		if (rsb_supervise_send(d.sock, RSB_SUPERVISE_READY, r, text) < 0)
+		if (rsb_packet_send(d.sock, RSB_PACKET_READY, r, text) < 0)
 			rsb_err("%s", text);
 	} else {
 		r = rsb_loop_run(d.loop);

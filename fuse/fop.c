@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fuse.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "fuse/hold.h"
+#include "fuse/ledger.h"
 #include "fuse/reply.h"
 #include "fuse/send.h"
 #include "util/fd.h"
@@ -76,6 +78,7 @@ on_interrupt(fuse_req_t req, void *arg)
 
 	(void)req;
 	fop->interrupted = true;
+	fop->flight->interrupted = 1;
 	fop->fs->watch = true;
 	cancel_lock(fop);
 	end_if_dying(fop);
@@ -119,13 +122,73 @@ rsb_fop_caller_exits(fuse_req_t req)
 	return flags & PF_EXITING;
 }
 
+bool
+rsb_fop_is_old(const struct rsb_fs *fs)
+{
+	return fs->hand != &fs->shared->hand;
+}
+
+bool
+rsb_fop_was_answered(const struct rsb_fop *fop)
+{
+	return fop->flight->said_before == RSB_SHARED_SAID_OK;
+}
+
+uint64_t
+rsb_fop_new_id(struct rsb_fs *fs)
+{
+	struct rsb_shared_flight *hand = fs->hand;
+	uint64_t id;
+
+	if (fs->n_hand_id < hand->n_id)
+		return hand->ids[fs->n_hand_id++];
+	id = rsb_link_new_ids(fs->link, 1);
+	if (hand->n_id < RSB_ARRAY_SIZE(hand->ids)) {
+		hand->ids[hand->n_id] = id;
+		rsb_shared_publish(&hand->n_id, hand->n_id + 1);
+		fs->n_hand_id++;
+	}
+	return id;
+}
+
+/* Of a write only what comes before its data, which is in the buffers by then. */
+static struct rsb_bytes
+raw_request(const struct rsb_shared *shared)
+{
+	struct fuse_in_header head;
+
+	memcpy(&head, shared->request, sizeof(head));
+	if (head.opcode == FUSE_WRITE)
+		head.len = sizeof(head) + sizeof(struct fuse_write_in);
+	return (struct rsb_bytes){
+		.data = shared->request,
+		.size = rsb_min((size_t)head.len, sizeof(shared->request)),
+	};
+}
+
+/* The request at hand goes on by itself. */
+static int
+enter(struct rsb_fs *fs, struct rsb_fop *fop)
+{
+	int r;
+
+	if (!rsb_fop_is_old(fs)) {
+		r = rsb_ledger_flight(fs->ledger, fs->hand, raw_request(fs->shared), &fs->hand);
+		if (r < 0)
+			return r;
+	}
+	fop->flight = fs->hand;
+	return 0;
+}
+
 struct rsb_fop *
 rsb_fop_new(fuse_req_t req)
 {
 	struct rsb_fs *fs = rsb_fop_fs(req);
 	struct rsb_fop *fop = rsb_new(struct rsb_fop);
 
-	if (!fop) {
+	if (!fop || enter(fs, fop) < 0) {
+		free(fop);
 		rsb_reply_req_err(req, -ENOMEM);
 		return NULL;
 	}
@@ -137,7 +200,7 @@ rsb_fop_new(fuse_req_t req)
 	 * libfuse calls the handler at once when the signal came first, under a lock that an
 	 * answer destroys; such a request waits for rsb_fop_check_interrupted() instead.
 	 */
-	if (fuse_req_interrupted(req))
+	if (fuse_req_interrupted(req) || fop->flight->interrupted)
 		fs->watch = fop->interrupted = true;
 	else
 		fuse_req_interrupt_func(req, on_interrupt, fop);
@@ -157,6 +220,7 @@ rsb_fop_free(struct rsb_fop *fop)
 		rsb_handle_unref(fs->handles, fop->handle);
 	rsb_inode_unref(fop->inode);
 	rsb_inode_unref(fop->other);
+	rsb_ledger_end_flight(fs->ledger, fop->flight);
 	free(fop->data);
 	free(fop);
 }
@@ -191,7 +255,7 @@ rsb_fop_call(struct rsb_fop *fop, uint32_t op, const void *req, rsb_fop_fn fn)
 	fop->since = fop->fs->seq;
 	fop->op = op;
 	fop->fn = fn;
-	r = rsb_send_call(fop->fs->send, op, req, on_reply, fop, &fop->serial);
+	r = rsb_send_call_of(fop, op, req, on_reply, &fop->serial);
 	if (r < 0)
 		fn(fop, r, NULL);
 }

@@ -23,7 +23,8 @@ typedef void (*rsb_fop_fn)(struct rsb_fop *fop, int r, const void *rep);
 
 struct rsb_fop {
 	struct rsb_fs *fs;
-	fuse_req_t req; /* NULL: answered already */
+	fuse_req_t req;                   /* NULL: answered already */
+	struct rsb_shared_flight *flight; /* ends with it */
 	struct rsb_list all;
 	struct rsb_list wait; /* in a list of those that wait for something of ours */
 	rsb_fop_fn fn;        /* of the call under way, or what to do after the wait */
@@ -52,9 +53,20 @@ struct rsb_fop {
 	uint8_t *data; /* freed with it */
 };
 
-/* NULL: the kernel was answered with ENOMEM. */
+/*
+ * NULL: the kernel was answered with ENOMEM. From here on a crash does not end the request: the
+ * next process calls the handler again (fuse/recover.h), which then gets the same ids and, by
+ * rsb_fop_call(), the reply of the call that was made already.
+ */
 struct rsb_fop *rsb_fop_new(fuse_req_t req);
+/* For a node or an open file that the request at hand may make. */
+uint64_t rsb_fop_new_id(struct rsb_fs *fs);
+/* The request at hand is one whose fop was there before a crash. */
+bool rsb_fop_is_old(const struct rsb_fs *fs);
 void rsb_fop_free(struct rsb_fop *fop);
+
+/* The process before answered it with success, or was killed when it was about to. */
+bool rsb_fop_was_answered(const struct rsb_fop *fop);
 
 /* Finds the node, borrowed. NULL: the kernel was answered with ESTALE. */
 struct rsb_inode *rsb_fop_inode(fuse_req_t req, fuse_ino_t nodeid);

@@ -7,6 +7,8 @@
 #include "fuse/guard.h"
 #include "fuse/hold.h"
 #include "fuse/judge.h"
+#include "fuse/ledger.h"
+#include "fuse/log.h"
 #include "fuse/send.h"
 
 static void
@@ -39,6 +41,10 @@ rsb_fs_new(const struct rsb_fs_config *config, struct rsb_link *link, struct rsb
 	fs->seq = 1;
 	fs->listings.max = RSB_LISTINGS_MAX;
 	fs->generation_seq = 1;
+	fs->hand = &shared->hand;
+	r = rsb_ledger_new(shared, &fs->ledger);
+	if (r < 0)
+		return r;
 	r = rsb_send_new(fs, &fs->send);
 	if (r < 0)
 		return r;
@@ -57,7 +63,7 @@ rsb_fs_new(const struct rsb_fs_config *config, struct rsb_link *link, struct rsb
 	r = rsb_names_new(RSB_NAMES_MAX, &fs->names);
 	if (r < 0)
 		return r;
-	r = rsb_handles_new(&fs->handles);
+	r = rsb_handles_new(fs->ledger, &fs->handles);
 	if (r < 0)
 		return r;
 	*ret_fs = rsb_steal(&fs);
@@ -80,6 +86,7 @@ rsb_fs_free(struct rsb_fs *fs)
 	rsb_judge_free(fs->judge);
 	rsb_send_free(fs->send);
 	rsb_hold_free(fs->hold);
+	rsb_ledger_free(fs->ledger);
 	free(fs->workspace);
 	rsb_mutex_done(&fs->lock);
 	free(fs);
@@ -138,10 +145,11 @@ begin_epoch(struct rsb_fs *fs)
 	rsb_send_reset(fs->send);
 	rsb_fs_drop_locked(fs);
 	while ((handle = rsb_handle_next(fs->handles, &cursor))) {
-		handle->broken = -EIO;
+		rsb_handle_set_broken(handle, -EIO);
 		handle->snap_fh = 0;
 		fs->unsent -= handle->wbuf.size;
 		rsb_wbuf_done(&handle->wbuf);
+		rsb_log_cut(rsb_ledger_arena(fs->ledger), handle);
 		if (handle->inode->dirty == handle)
 			handle->inode->dirty = NULL;
 	}

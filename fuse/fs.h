@@ -27,6 +27,7 @@ struct rsb_fuse_session;
 struct rsb_guard;
 struct rsb_hold;
 struct rsb_judge;
+struct rsb_ledger;
 struct rsb_notify;
 struct rsb_send;
 
@@ -60,7 +61,12 @@ struct rsb_fs {
 	struct rsb_notify *notify;        /* const; NULL: nobody to tell, in tests */
 	char *workspace;                  /* {lock} over there; set when the link is live first */
 
-	struct rsb_inodes *inodes; /* {lock} as all below */
+	struct rsb_ledger *ledger;      /* {lock} as all below */
+	struct rsb_shared_flight *hand; /* what is remembered of the request at hand */
+	bool recovering;                /* calls of the process before are under way */
+	bool names_told;                /* the kernel was told to drop all, after a crash */
+	uint32_t n_hand_id;             /* of its ids, those that were asked for */
+	struct rsb_inodes *inodes;
 	struct rsb_names *names;
 	struct rsb_handles *handles;
 	struct rsb_send *send;

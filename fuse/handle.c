@@ -6,18 +6,22 @@
 
 #include "fuse/ahead.h"
 #include "fuse/guard.h"
+#include "fuse/ledger.h"
+#include "fuse/log.h"
 
 struct rsb_handles {
+	struct rsb_ledger *ledger;
 	struct rsb_map by_fh;
 };
 
 int
-rsb_handles_new(struct rsb_handles **ret_handles)
+rsb_handles_new(struct rsb_ledger *ledger, struct rsb_handles **ret_handles)
 {
 	struct rsb_handles *handles = rsb_new(struct rsb_handles);
 
 	if (!handles)
 		return -ENOMEM;
+	handles->ledger = ledger;
 	rsb_map_init(&handles->by_fh, RSB_FHS_MAX);
 	*ret_handles = handles;
 	return 0;
@@ -30,9 +34,12 @@ rsb_handle_writes(const struct rsb_handle *handle)
 }
 
 static void
-handle_free(struct rsb_handle *handle)
+handle_free(struct rsb_handles *handles, struct rsb_handle *handle)
 {
 	struct rsb_inode *inode = handle->inode;
+
+	if (handle->shared)
+		rsb_ledger_end_handle(handles->ledger, handle->shared);
 
 	rsb_list_remove(&handle->of_inode);
 	inode->n_open--;
@@ -57,26 +64,29 @@ rsb_handles_free(struct rsb_handles *handles)
 	if (!handles)
 		return;
 	while ((handle = rsb_map_next(&handles->by_fh, &cursor, NULL)))
-		handle_free(handle);
+		handle_free(handles, handle);
 	rsb_map_done(&handles->by_fh);
 	free(handles);
 }
 
-int
-rsb_handle_open(struct rsb_handles *handles, struct rsb_inode *inode, uint64_t fh, int flags,
+/* shared: its entry. */
+static int
+handle_new(struct rsb_handles *handles, struct rsb_inode *inode, struct rsb_shared_handle *shared,
 	struct rsb_handle **ret_handle)
 {
 	struct rsb_handle *handle = rsb_new(struct rsb_handle);
+	int flags = shared->flags;
 	int r;
 
 	if (!handle)
 		return -ENOMEM;
-	r = rsb_map_put(&handles->by_fh, fh, handle);
+	r = rsb_map_put(&handles->by_fh, shared->fh, handle);
 	if (r < 0) {
 		free(handle);
 		return r == -ENOSPC ? -ENFILE : r;
 	}
-	handle->fh = fh;
+	handle->shared = shared;
+	handle->fh = shared->fh;
 	handle->flags = flags;
 	handle->n_ref = 1;
 	handle->inode = rsb_inode_ref(inode);
@@ -91,6 +101,104 @@ rsb_handle_open(struct rsb_handles *handles, struct rsb_inode *inode, uint64_t f
 		inode->n_writer++;
 	*ret_handle = handle;
 	return 0;
+}
+
+int
+rsb_handle_open(struct rsb_handles *handles, struct rsb_inode *inode, uint64_t fh, int flags,
+	struct rsb_handle **ret_handle)
+{
+	const struct rsb_shared_handle from = {
+		.flags = flags,
+		.fh = fh,
+		.nodeid = inode->nodeid,
+		.opening = 1,
+	};
+	struct rsb_handle *handle = rsb_map_get(&handles->by_fh, fh);
+	struct rsb_shared_handle *shared;
+	int r;
+
+	if (handle && handle->inode == inode) {
+		handle->broken = handle->shared->broken;
+		*ret_handle = handle;
+		return 0;
+	}
+	r = rsb_ledger_handle(handles->ledger, &from, &shared);
+	if (r < 0)
+		return r;
+	r = handle_new(handles, inode, shared, ret_handle);
+	if (r < 0)
+		rsb_ledger_end_handle(handles->ledger, shared);
+	return r;
+}
+
+/* ---- after a crash ---- */
+
+static int
+restore(struct rsb_handles *handles, struct rsb_inodes *inodes, struct rsb_dirsnaps *listings,
+	struct rsb_shared_handle *shared)
+{
+	struct rsb_inode *inode = rsb_inode_by_nodeid(inodes, shared->nodeid);
+	struct rsb_handle *handle;
+	int r;
+
+	/* It was on its way out: files hold their nodes. */
+	if (!inode) {
+		rsb_ledger_end_handle(handles->ledger, shared);
+		return 0;
+	}
+	r = handle_new(handles, inode, shared, &handle);
+	if (r < 0)
+		return r;
+	handle->error = shared->error;
+	handle->broken = shared->viewed ? -ESTALE : shared->broken;
+	handle->closed = shared->closed;
+	handle->posix_locks = shared->posix_locks;
+	handle->flocks = shared->flocks;
+	handle->kill_suidgid = shared->kill_suidgid;
+	r = rsb_log_restore(rsb_ledger_arena(handles->ledger), handle, listings);
+	if (r < 0)
+		rsb_handle_set_error(handle, -EIO);
+	if (handle->wbuf.size)
+		inode->dirty = handle;
+	return 0;
+}
+
+int
+rsb_handles_restore(
+	struct rsb_handles *handles, struct rsb_inodes *inodes, struct rsb_dirsnaps *listings)
+{
+	struct rsb_shared *shared = rsb_ledger_arena(handles->ledger)->shared;
+	int r = 0;
+
+	for (uint32_t i = 0; i < shared->head.n_handle && r >= 0; i++) {
+		if (shared->handles[i].state)
+			r = restore(handles, inodes, listings, &shared->handles[i]);
+	}
+	return r;
+}
+
+void
+rsb_handles_sweep(struct rsb_handles *handles)
+{
+	struct rsb_handle *handle;
+	size_t cursor = 0;
+
+	while ((handle = rsb_map_next(&handles->by_fh, &cursor, NULL))) {
+		if (handle->n_ref == 1 && handle->shared->opening)
+			rsb_handle_unref(handles, handle);
+	}
+}
+
+void
+rsb_handles_drop_closed(struct rsb_handles *handles)
+{
+	struct rsb_handle *handle;
+	size_t cursor = 0;
+
+	while ((handle = rsb_map_next(&handles->by_fh, &cursor, NULL))) {
+		if (handle->closed)
+			rsb_handle_unref(handles, handle);
+	}
 }
 
 struct rsb_handle *
@@ -112,7 +220,7 @@ rsb_handle_unref(struct rsb_handles *handles, struct rsb_handle *handle)
 	if (--handle->n_ref)
 		return;
 	(void)rsb_map_del(&handles->by_fh, handle->fh);
-	handle_free(handle);
+	handle_free(handles, handle);
 }
 
 size_t
@@ -132,6 +240,57 @@ rsb_handle_take_error(struct rsb_handle *handle)
 {
 	int r = handle->error;
 
+	/* Not in shared: killed before it was told it would never be. So it may be told twice. */
 	handle->error = 0;
 	return r;
+}
+
+void
+rsb_handle_set_error(struct rsb_handle *handle, int error)
+{
+	handle->error = error;
+	handle->shared->error = error;
+}
+
+void
+rsb_handle_set_broken(struct rsb_handle *handle, int broken)
+{
+	handle->broken = broken;
+	handle->shared->broken = broken;
+}
+
+void
+rsb_handle_set_closed(struct rsb_handle *handle)
+{
+	handle->closed = true;
+	handle->shared->closed = 1;
+}
+
+void
+rsb_handle_set_locks(struct rsb_handle *handle, bool posix_locks, bool flocks)
+{
+	handle->posix_locks |= posix_locks;
+	handle->flocks |= flocks;
+	handle->shared->posix_locks = handle->posix_locks;
+	handle->shared->flocks = handle->flocks;
+}
+
+void
+rsb_handle_set_kill(struct rsb_handle *handle, bool kill_suidgid)
+{
+	handle->kill_suidgid = kill_suidgid;
+	handle->shared->kill_suidgid = kill_suidgid;
+}
+
+void
+rsb_handle_set_view(struct rsb_handle *handle, struct rsb_guard_view *view)
+{
+	handle->view = view;
+	handle->shared->viewed = view != NULL;
+}
+
+void
+rsb_handle_set_told(struct rsb_handle *handle)
+{
+	handle->shared->opening = 0;
 }

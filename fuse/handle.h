@@ -21,6 +21,7 @@ struct rsb_ahead;
 struct rsb_fop;
 struct rsb_guard_view;
 struct rsb_handles;
+struct rsb_ledger;
 
 struct rsb_handle {
 	uint64_t fh;             /* const */
@@ -30,7 +31,9 @@ struct rsb_handle {
 	uint64_t epoch;          /* const; of the sidecar that has it */
 	struct rsb_list of_inode;
 
+	struct rsb_shared_handle *shared; /* const; what the next process is to know of it */
 	struct rsb_wbuf wbuf;
+	uint64_t put;    /* bytes of writes taken in all: sent, or in wbuf */
 	uint64_t n_sent; /* writes sent, and of these answered; in the same order */
 	uint64_t n_done;
 	int error;              /* of a write that was not told yet: negative errno */
@@ -50,12 +53,23 @@ struct rsb_handle {
 	struct rsb_list readers;     /* of struct rsb_fop.wait: wait for more of snap */
 };
 
-rsb_nodiscard int rsb_handles_new(struct rsb_handles **ret_handles);
+/* Borrows ledger. */
+rsb_nodiscard int rsb_handles_new(struct rsb_ledger *ledger, struct rsb_handles **ret_handles);
 /* Handles left are freed with it. */
 void rsb_handles_free(struct rsb_handles *handles);
 RSB_DEFINE_CLEANUP(struct rsb_handles *, rsb_handles_free)
 
-/* References inode; the caller gets the kernel's reference. -ENFILE over RSB_FHS_MAX, -ENOMEM. */
+/* Those that the process of before had open; what of them was not sent is in their wbufs again. */
+rsb_nodiscard int rsb_handles_restore(
+	struct rsb_handles *handles, struct rsb_inodes *inodes, struct rsb_dirsnaps *listings);
+/* When their writes hold them again: the kernel's reference goes, of those that it had closed. */
+void rsb_handles_drop_closed(struct rsb_handles *handles);
+/* After the recovery: what the kernel was never told of, and whose request is gone, goes. */
+void rsb_handles_sweep(struct rsb_handles *handles);
+/*
+ * References inode; the caller gets the kernel's reference. One that is there already is that of
+ * the same request, begun by a process that died. -ENFILE over RSB_FHS_MAX, -ENOMEM.
+ */
 rsb_nodiscard int rsb_handle_open(struct rsb_handles *handles, struct rsb_inode *inode, uint64_t fh,
 	int flags, struct rsb_handle **ret_handle);
 /* NULL: none such. Borrowed. */
@@ -68,5 +82,18 @@ struct rsb_handle *rsb_handle_next(const struct rsb_handles *handles, size_t *cu
 /* The untold error, which is told by this: 0 or negative errno. */
 int rsb_handle_take_error(struct rsb_handle *handle);
 bool rsb_handle_writes(const struct rsb_handle *handle);
+/* What is set here survives. */
+void rsb_handle_set_error(struct rsb_handle *handle, int error);
+void rsb_handle_set_broken(struct rsb_handle *handle, int broken);
+void rsb_handle_set_closed(struct rsb_handle *handle);
+void rsb_handle_set_locks(struct rsb_handle *handle, bool posix_locks, bool flocks);
+void rsb_handle_set_kill(struct rsb_handle *handle, bool kill_suidgid);
+/* Taken. Another process has it no more: it does not show the file instead, but fails. */
+void rsb_handle_set_view(struct rsb_handle *handle, struct rsb_guard_view *view);
+/*
+ * The kernel is about to be told of it. Before that: who is killed in a write(2) does not come to
+ * do anything after it.
+ */
+void rsb_handle_set_told(struct rsb_handle *handle);
 
 #endif

@@ -21,6 +21,8 @@ struct rsb_inodes {
 	uint64_t epoch;
 	rsb_inode_forget_fn forget;
 	void *arg;
+	uint64_t *n_counted; /* of the reply at hand; NULL: none */
+	uint64_t n_skip;     /* gifts of it that were counted before */
 };
 
 static uint32_t
@@ -68,11 +70,36 @@ inode_free(struct rsb_inode *inode)
 	free(inode);
 }
 
+/* A node that the process of before knew. */
+static int
+restore(struct rsb_inodes *inodes, uint32_t index)
+{
+	const struct rsb_shared_node *shared = &inodes->shared->nodes[index];
+	struct rsb_inode *inode;
+
+	if (!shared->id)
+		return 0;
+	inode = inode_new(inodes, (uint64_t)shared->generation << 32 | index, shared->id);
+	if (!inode)
+		return -ENOMEM;
+	inode->wire.ino = shared->ino;
+	inode->wire.btime.sec = shared->btime_sec;
+	inode->wire.btime.nsec = shared->btime_nsec;
+	inode->attr.mode = shared->type;
+	inode->attr.ino = shared->ino;
+	inode->parent = shared->parent;
+	inode->depth_least = shared->depth_least;
+	/* What the kernel keeps of it nobody knows. */
+	inode->kernel_gen = shared->n_kernel ? 1 : 0;
+	return 0;
+}
+
 int
 rsb_inodes_new(struct rsb_shared *shared, rsb_inode_forget_fn forget, void *arg,
 	struct rsb_inodes **ret_inodes)
 {
 	RSB_CLEANUP(rsb_inodes_freep) struct rsb_inodes *inodes = rsb_new(struct rsb_inodes);
+	int r;
 
 	if (!inodes)
 		return -ENOMEM;
@@ -84,6 +111,12 @@ rsb_inodes_new(struct rsb_shared *shared, rsb_inode_forget_fn forget, void *arg,
 	inodes->by_index = rsb_new_array(struct rsb_inode *, RSB_NODES_MAX + 1);
 	if (!inodes->by_index || !inode_new(inodes, ROOT_INDEX, 1))
 		return -ENOMEM;
+	rsb_shared_recover_nodes(shared);
+	for (uint32_t i = ROOT_INDEX + 1; i <= shared->head.n_node; i++) {
+		r = restore(inodes, i);
+		if (r < 0)
+			return r;
+	}
 	*ret_inodes = rsb_steal(&inodes);
 	return 0;
 }
@@ -174,12 +207,36 @@ make(struct rsb_inodes *inodes, uint64_t id, const struct rsb_attr *attr,
 	inode->wire.ino = attr->ino;
 	inode->wire.btime = attr->btime;
 	inode->attr = *attr;
-	shared->id = id;
 	shared->ino = attr->ino;
 	shared->btime_sec = attr->btime.sec;
 	shared->btime_nsec = attr->btime.nsec;
+	shared->type = (uint32_t)attr->mode & S_IFMT;
+	shared->depth_least = DEPTH_MAX;
+	rsb_shared_publish(&shared->id, id);
 	*ret_inode = inode;
 	return 0;
+}
+
+void
+rsb_inodes_take_gifts(struct rsb_inodes *inodes, uint64_t *n_counted)
+{
+	inodes->n_counted = n_counted;
+	inodes->n_skip = n_counted ? *n_counted : 0;
+}
+
+/* Killed between the two stores it counts too low: the sidecar keeps a node for longer. */
+static void
+count_gift(struct rsb_inode *inode)
+{
+	struct rsb_inodes *inodes = inode->set;
+
+	if (inodes->n_skip) {
+		inodes->n_skip--;
+		return;
+	}
+	if (inodes->n_counted)
+		rsb_shared_publish(inodes->n_counted, *inodes->n_counted + 1);
+	shared_of(inode)->n_given++;
 }
 
 int
@@ -205,7 +262,7 @@ rsb_inode_given(struct rsb_inodes *inodes, uint64_t id, const struct rsb_attr *a
 			return r;
 		}
 	}
-	shared_of(inode)->n_given++;
+	count_gift(inode);
 	*ret_inode = rsb_inode_ref(inode);
 	return 0;
 }
@@ -249,6 +306,15 @@ collect(struct rsb_inode *inode)
 }
 
 void
+rsb_inodes_sweep(struct rsb_inodes *inodes)
+{
+	for (uint32_t i = ROOT_INDEX + 1; i <= inodes->shared->head.n_node; i++) {
+		if (inodes->by_index[i])
+			collect(inodes->by_index[i]);
+	}
+}
+
+void
 rsb_inode_unref(struct rsb_inode *inode)
 {
 	if (!inode)
@@ -284,8 +350,10 @@ note_depth(struct rsb_inode *inode)
 {
 	int depth = rsb_inode_depth(inode);
 
-	if (depth >= 0)
-		inode->depth_least = rsb_min(inode->depth_least, (uint32_t)depth);
+	if (depth < 0)
+		return;
+	inode->depth_least = rsb_min(inode->depth_least, (uint32_t)depth);
+	shared_of(inode)->depth_least = inode->depth_least;
 }
 
 void
@@ -298,16 +366,18 @@ rsb_inode_hint(struct rsb_inode *inode, struct rsb_inode *parent, struct rsb_byt
 	rsb_gitplace_seen(parent, name);
 	rsb_gitplace_keep(inode);
 	/* The kernel may still walk by the old name: where that lay counts too. */
-	if (inode->name)
+	if (inode->parent)
 		note_depth(inode);
 	copy = rsb_str_dup(name);
 	if (!copy) {
 		inode->depth_least = 0;
+		shared_of(inode)->depth_least = 0;
 		return;
 	}
 	free(inode->name);
 	inode->name = copy;
 	inode->parent = parent->nodeid;
+	shared_of(inode)->parent = parent->nodeid;
 	note_depth(inode);
 }
 
@@ -336,7 +406,7 @@ rsb_inode_depth(const struct rsb_inode *inode)
 
 	while (inode->parent != ROOT_INDEX) {
 		inode = rsb_inode_by_nodeid(set, inode->parent);
-		if (!inode || !inode->name || ++depth > DEPTH_MAX)
+		if (!inode || !inode->parent || ++depth > DEPTH_MAX)
 			return -ENOENT;
 		least = rsb_min(least, depth + inode->depth_least);
 	}

@@ -64,7 +64,10 @@ struct rsb_inode {
 /* forget: the sidecar must be told that n of its gifts are returned. */
 typedef void (*rsb_inode_forget_fn)(void *arg, uint64_t id, uint64_t n);
 
-/* Borrows shared. The root is there from the start. */
+/*
+ * Borrows shared. The root is there from the start, and so is what the process of before knew:
+ * without attributes, but for the type.
+ */
 rsb_nodiscard int rsb_inodes_new(struct rsb_shared *shared, rsb_inode_forget_fn forget, void *arg,
 	struct rsb_inodes **ret_inodes);
 void rsb_inodes_free(struct rsb_inodes *inodes);
@@ -85,6 +88,13 @@ struct rsb_inode *rsb_inode_next(const struct rsb_inodes *inodes, size_t *cursor
  */
 rsb_nodiscard int rsb_inode_given(struct rsb_inodes *inodes, uint64_t id,
 	const struct rsb_attr *attr, struct rsb_inode **ret_inode);
+/*
+ * The reply of a call is taken from now on, of whose gifts *n_counted were counted by a process
+ * that died meanwhile; counts the others there. NULL: it was taken.
+ */
+void rsb_inodes_take_gifts(struct rsb_inodes *inodes, uint64_t *n_counted);
+/* After the recovery: what nobody holds goes. */
+void rsb_inodes_sweep(struct rsb_inodes *inodes);
 /* The sidecar is another one: all nodes but the root are void from now on. */
 void rsb_inodes_set_epoch(struct rsb_inodes *inodes, uint64_t epoch);
 /* 0, or -ESTALE for a node of an earlier sidecar. */

@@ -36,7 +36,7 @@ usage(FILE *to)
 		    "\n"
 		    "  -f, --foreground  stay in the foreground, log to stderr\n"
 		    "  -o OPTIONS        ro, noexec, allow_other, sync, async, idmap=user|none,\n"
-		    "                    socket=PATH, url=URL,key=FILE\n"
+		    "                    crashes=NUMBER, socket=PATH, url=URL,key=FILE\n"
 		    "      --no-mount    only serve commands, for exec.linger after the last one\n"
 		    "  -u, --unmount     unmount DIRECTORY\n"
 		    "  -v, --verbose     log more\n"
@@ -97,6 +97,7 @@ do_mount(struct start *start, struct rsb_diag *diag)
 		return r;
 	open_log(start);
 	supervise.foreground = options->foreground;
+	supervise.crashes = options->crashes;
 	supervise.mount = (struct rsb_mount_opts){
 		.name = options->name,
 		.mountpoint = options->mountpoint,

@@ -302,6 +302,25 @@ rsb_notify_new(struct rsb_loop *loop, int sock, struct rsb_notify **ret_notify)
 	return 0;
 }
 
+int
+rsb_notify_revive(struct rsb_notify *notify, int sock, int fuse_fd)
+{
+	int r;
+
+	die(notify);
+	(void)close(notify->sock);
+	notify->sock = sock;
+	r = rsb_fd_nonblock(sock, true);
+	if (r >= 0)
+		r = rsb_loop_add(notify->loop, sock, EPOLLIN, on_socket, notify, &notify->source);
+	if (r < 0)
+		return r;
+	rsb_mutex_lock(&notify->lock);
+	notify->dead = false;
+	rsb_mutex_unlock(&notify->lock);
+	return rsb_notify_attach(notify, fuse_fd);
+}
+
 void
 rsb_notify_free(struct rsb_notify *notify)
 {

@@ -25,6 +25,12 @@ rsb_nodiscard int rsb_notify_new(struct rsb_loop *loop, int sock, struct rsb_not
 void rsb_notify_free(struct rsb_notify *notify);
 RSB_DEFINE_CLEANUP(struct rsb_notify *, rsb_notify_free)
 
+/*
+ * Another notifier in place of one that died: takes sock, also on failure. What was posted before
+ * is lost, and those that waited for it have been told.
+ */
+rsb_nodiscard int rsb_notify_revive(struct rsb_notify *notify, int sock, int fuse_fd);
+
 /* r: 0; -EPIPE: the notifier is gone; else what the kernel said, but that it has no such node. */
 typedef void (*rsb_notify_fn)(void *arg, int r);
 

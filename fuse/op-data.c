@@ -5,6 +5,7 @@
 
 #include "fuse/ahead.h"
 #include "fuse/guardload.h"
+#include "fuse/ledger.h"
 #include "fuse/ops.h"
 #include "fuse/push.h"
 #include "fuse/reply.h"
@@ -130,7 +131,7 @@ on_read_ready(struct rsb_fop *fop, int r, const void *rep)
 		return;
 	}
 	rsb_guard_view_unref(fop->handle->view);
-	fop->handle->view = view;
+	rsb_handle_set_view(fop->handle, view);
 	reply_view(fop, view);
 }
 
@@ -199,6 +200,33 @@ writes_through(const struct rsb_fs *fs, const struct rsb_handle *handle)
 	return fs->config.sync || handle->flags & (O_SYNC | O_DSYNC);
 }
 
+/*
+ * Takes the data into the buffers, or (pages written back) sends it. After a crash: only what the
+ * process before had not taken; of a request that waits nothing is left, and data is not there.
+ */
+static int
+take_data(struct rsb_fs *fs, struct rsb_handle *handle, uint64_t offset, struct rsb_bytes data,
+	bool writepage)
+{
+	struct rsb_shared_flight *hand = fs->hand;
+	size_t done;
+
+	if (rsb_fop_is_old(fs))
+		return 0;
+	if (!hand->puts) {
+		hand->put_from = handle->put;
+		rsb_shared_publish(&hand->puts, 1);
+	}
+	done = (size_t)rsb_min(handle->put - hand->put_from, (uint64_t)data.size);
+	offset += done;
+	data.data += done;
+	data.size -= done;
+	if (!writepage)
+		return rsb_push_write(fs, handle, offset, data);
+	rsb_push_through(fs, handle, offset, data);
+	return 0;
+}
+
 void
 op_write(fuse_req_t req, fuse_ino_t nodeid, const char *data, size_t size, off_t offset,
 	struct fuse_file_info *fi)
@@ -213,15 +241,16 @@ op_write(fuse_req_t req, fuse_ino_t nodeid, const char *data, size_t size, off_t
 	if (!handle)
 		return;
 	if (fs->kernel_kill)
-		handle->kill_suidgid = true;
+		rsb_handle_set_kill(handle, true);
 	r = fi->writepage ? 0 : rsb_handle_take_error(handle);
 	/* What was opened to be changed shows what it is from here on. */
 	rsb_guard_view_unref(rsb_steal(&handle->view));
+	handle->shared->viewed = 0;
 	if (fi->writepage)
 		rsb_wrote_drop(handle->inode);
-	if (r >= 0 && !fi->writepage)
-		r = rsb_push_write(fs, handle, (uint64_t)offset, bytes);
-	if (r >= 0 && !fi->writepage)
+	if (r >= 0)
+		r = take_data(fs, handle, (uint64_t)offset, bytes, fi->writepage);
+	if (r >= 0 && !fi->writepage && !rsb_fop_is_old(fs))
 		rsb_wrote_put(fs, handle->inode, (uint64_t)offset, bytes, handle->wbuf.append);
 	if (r < 0) {
 		rsb_reply_req_err(req, r);
@@ -236,7 +265,6 @@ op_write(fuse_req_t req, fuse_ino_t nodeid, const char *data, size_t size, off_t
 		return;
 	fop->size = size;
 	if (fi->writepage) {
-		rsb_push_through(fs, handle, (uint64_t)offset, bytes);
 		rsb_push_drain(fop, handle, on_through);
 	} else if (writes_through(fs, handle)) {
 		rsb_push_handle(fs, handle);

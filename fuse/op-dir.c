@@ -6,6 +6,8 @@
 
 #include "fuse/guard.h"
 #include "fuse/hold.h"
+#include "fuse/ledger.h"
+#include "fuse/log.h"
 #include "fuse/ops.h"
 #include "fuse/reply.h"
 #include "fuse/send.h"
@@ -45,7 +47,7 @@ op_opendir(fuse_req_t req, fuse_ino_t nodeid, struct fuse_file_info *fi)
 
 	if (!inode)
 		return;
-	r = rsb_handle_open(fs->handles, inode, rsb_link_new_ids(fs->link, 1), 0, &handle);
+	r = rsb_handle_open(fs->handles, inode, rsb_fop_new_id(fs), 0, &handle);
 	if (r < 0)
 		rsb_reply_req_err(req, r);
 	else
@@ -117,8 +119,10 @@ answer(struct rsb_fop *fop)
 		used += n;
 		offset++;
 	}
-	if (offset > fop->offset)
+	if (offset > fop->offset && !fop->handle->snap_used) {
 		fop->handle->snap_used = true;
+		rsb_log_snap(rsb_ledger_arena(fop->fs->ledger), fop->handle);
+	}
 	rsb_reply_data(fop, (struct rsb_bytes){ .data = (const uint8_t *)buf, .size = used });
 }
 
@@ -242,6 +246,8 @@ on_page(void *arg, int r, const void *rep)
 	if (r >= 0)
 		rsb_fs_learn(load->fs, handle->inode, &page->dir, load->page_since);
 	if (r == 0 && wanted) {
+		if (handle->snap_used)
+			rsb_log_snap(rsb_ledger_arena(load->fs->ledger), handle);
 		r = next_page(load);
 		if (r == 0) {
 			wake_readers(handle);
@@ -256,6 +262,8 @@ on_page(void *arg, int r, const void *rep)
 		if (r == 1)
 			note_listed(load);
 		rsb_dirsnap_finish(handle->snap, r);
+		if (r == 1 && handle->snap_used)
+			rsb_log_snap(rsb_ledger_arena(load->fs->ledger), handle);
 		wake_readers(handle);
 	}
 	load_free(load);
@@ -300,6 +308,7 @@ take_left_snap(struct rsb_fs *fs, struct rsb_handle *handle)
 		!rsb_fs_unchanged(fs, handle->inode, fs->left.since))
 		return false;
 	rsb_dirsnap_free(handle->snap);
+	rsb_log_drop_snap(rsb_ledger_arena(fs->ledger), handle);
 	handle->snap = rsb_steal(&fs->left.snap);
 	handle->snap_since = fs->left.since;
 	handle->snap_used = false;
@@ -336,6 +345,7 @@ start_load(struct rsb_fs *fs, struct rsb_handle *handle)
 		.plus = rsb_cache_on(&fs->cache),
 	};
 	rsb_dirsnap_free(handle->snap);
+	rsb_log_drop_snap(rsb_ledger_arena(fs->ledger), handle);
 	handle->snap = snap;
 	handle->snap_since = load->since;
 	handle->snap_used = false;
@@ -404,11 +414,11 @@ op_releasedir(fuse_req_t req, fuse_ino_t nodeid, struct fuse_file_info *fi)
 
 	(void)nodeid;
 	rsb_reply_req_err(req, 0);
-	if (!handle)
+	if (!handle || handle->closed)
 		return;
 	/* A listing under way sees that it is not wanted any more. */
 	handle->snap_fh = 0;
-	handle->closed = true;
+	rsb_handle_set_closed(handle);
 	leave_snap(fs, handle);
 	rsb_handle_unref(fs->handles, handle);
 }

@@ -33,7 +33,7 @@ static void
 forget_handle(struct rsb_fs *fs, struct rsb_handle *handle)
 {
 	rsb_send_post(fs->send, RSB_OP_release, &(struct rsb_fh_req){ .fh = handle->fh });
-	handle->closed = true;
+	rsb_handle_set_closed(handle);
 	rsb_handle_unref(fs->handles, handle);
 }
 
@@ -88,7 +88,7 @@ on_open_late(struct rsb_fop *fop, int r, const void *rep)
 	const struct rsb_attr_rep *got = rep;
 
 	if (r < 0)
-		fop->handle->broken = r;
+		rsb_handle_set_broken(fop->handle, r);
 	else
 		rsb_fs_learn(fop->fs, fop->inode, &got->attr, fop->since);
 	rsb_fop_free(fop);
@@ -106,8 +106,7 @@ begin_open(fuse_req_t req, struct rsb_inode *inode, const struct fuse_file_info 
 		return NULL;
 	fop->inode = rsb_inode_ref(inode);
 	fop->fi = *fi;
-	r = rsb_handle_open(
-		fop->fs->handles, inode, rsb_link_new_ids(fop->fs->link, 1), fi->flags, &handle);
+	r = rsb_handle_open(fop->fs->handles, inode, rsb_fop_new_id(fop->fs), fi->flags, &handle);
 	if (r < 0) {
 		rsb_reply_err(fop, r);
 		return NULL;
@@ -129,10 +128,17 @@ send_open(struct rsb_fop *fop)
 	if (fop->fi.flags & O_TRUNC) {
 		rsb_push_inode(fs, fop->inode);
 		rsb_fop_mutate(fop, RSB_OP_open, &msg, on_open);
-	} else if (fop->req && (fop->handle->view || rsb_fs_knows(fs, fop->inode))) {
+	} else if (fop->req && (fop->handle->view || rsb_fs_knows(fs, fop->inode) ||
+				       rsb_fop_was_answered(fop))) {
+		struct rsb_handle *handle = rsb_handle_ref(fop->handle);
+		struct fuse_file_info fi = fop->fi;
+		fuse_req_t req = rsb_steal(&fop->req);
+
 		fs->stats.hits++;
-		rsb_reply_req_open(rsb_steal(&fop->req), fop->handle, &fop->fi);
+		/* First: killed in between we would never send it, and the kernel had its file. */
 		rsb_fop_call(fop, RSB_OP_open, &msg, on_open_late);
+		rsb_reply_req_open(req, handle, &fi);
+		rsb_handle_unref(fs->handles, handle);
 	} else {
 		rsb_fop_call(fop, RSB_OP_open, &msg, on_open);
 	}
@@ -151,7 +157,7 @@ on_open_ready(struct rsb_fop *fop, int r, const void *rep)
 	if ((fop->fi.flags & O_ACCMODE) == O_WRONLY)
 		rsb_guard_view_unref(view);
 	else
-		fop->handle->view = view;
+		rsb_handle_set_view(fop->handle, view);
 	if (r < 0 || barred)
 		fail_open(fop, r < 0 ? r : -EACCES);
 	else
@@ -233,7 +239,7 @@ op_create(
 	rsb_hold_limit(fop);
 	fop->inode = rsb_inode_ref(dir);
 	fop->fi = *fi;
-	fop->fi.fh = rsb_link_new_ids(fs->link, 1);
+	fop->fi.fh = rsb_fop_new_id(fs);
 	(void)snprintf(fop->name, sizeof(fop->name), "%s", name);
 	/* Somebody else may have made it meanwhile; what he wrote comes before a truncation. */
 	if (rsb_names_get(fs->names, dir, rsb_bytes_str(name), &there) == 1) {
@@ -243,7 +249,7 @@ op_create(
 	msg = (struct rsb_create_req){
 		.parent = dir->wire,
 		.name = rsb_bytes_str(name),
-		.id = rsb_link_new_ids(fs->link, 1),
+		.id = rsb_fop_new_id(fs),
 		.fh = fop->fi.fh,
 		.flags = far_flags(fs, fi->flags),
 		.mode = mode & 07777,
@@ -343,7 +349,8 @@ op_release(fuse_req_t req, fuse_ino_t nodeid, struct fuse_file_info *fi)
 
 	(void)nodeid;
 	rsb_reply_req_err(req, 0);
-	if (!handle)
+	/* Closed: by a process that was killed right then. */
+	if (!handle || handle->closed)
 		return;
 	rsb_push_handle(fs, handle);
 	if (rsb_handle_writes(handle))

@@ -96,10 +96,8 @@ lock_by(struct rsb_fop *fop, struct rsb_lock_req *msg, bool wait)
 	msg->wait = wait;
 	fop->lock_wait = wait && msg->type != F_UNLCK;
 	if (msg->type != F_UNLCK) {
-		if (msg->kind == RSB_LOCK_POSIX)
-			fop->handle->posix_locks = true;
-		else
-			fop->handle->flocks = true;
+		rsb_handle_set_locks(
+			fop->handle, msg->kind == RSB_LOCK_POSIX, msg->kind != RSB_LOCK_POSIX);
 	}
 	rsb_fop_call(fop, RSB_OP_lock, msg, on_locked);
 }

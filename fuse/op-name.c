@@ -135,7 +135,7 @@ op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	if (!fop)
 		return;
 	msg.parent = fop->inode->wire;
-	msg.id = rsb_link_new_ids(fs->link, 1);
+	msg.id = rsb_fop_new_id(fs);
 	rsb_fop_call(fop, RSB_OP_lookup, &msg, on_lookup);
 }
 
@@ -201,7 +201,7 @@ op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, dev_t
 	msg = (struct rsb_mknod_req){
 		.parent = fop->inode->wire,
 		.name = rsb_bytes_str(name),
-		.id = rsb_link_new_ids(fop->fs->link, 1),
+		.id = rsb_fop_new_id(fop->fs),
 		.mode = mode,
 		.rdev = rdev,
 		.who = who(fop),
@@ -220,7 +220,7 @@ op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
 	msg = (struct rsb_mkdir_req){
 		.parent = fop->inode->wire,
 		.name = rsb_bytes_str(name),
-		.id = rsb_link_new_ids(fop->fs->link, 1),
+		.id = rsb_fop_new_id(fop->fs),
 		.mode = mode & 07777,
 		.who = who(fop),
 	};
@@ -238,7 +238,7 @@ op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *na
 	msg = (struct rsb_symlink_req){
 		.parent = fop->inode->wire,
 		.name = rsb_bytes_str(name),
-		.id = rsb_link_new_ids(fop->fs->link, 1),
+		.id = rsb_fop_new_id(fop->fs),
 		.target = rsb_bytes_str(target),
 		.who = who(fop),
 	};

@@ -40,6 +40,19 @@ set_text(char **place, const char *text)
 	return 0;
 }
 
+/* 1; -EINVAL: it is none, or more than max. */
+static int
+take_number(const char *text, unsigned int max, unsigned int *ret_number)
+{
+	char *end;
+	unsigned long number = strtoul(text, &end, 10);
+
+	if (*text < '0' || *text > '9' || *end || number > max)
+		return -EINVAL;
+	*ret_number = (unsigned int)number;
+	return 1;
+}
+
 /* key=value: 1 taken, 0 not one of these. */
 static int
 take_value(struct rsb_options *o, const char *word)
@@ -63,6 +76,8 @@ take_value(struct rsb_options *o, const char *word)
 		r = set_text(values[i].place, word + n);
 		return r < 0 ? r : 1;
 	}
+	if (strncmp(word, "crashes=", 8) == 0)
+		return take_number(word + 8, RSB_CRASHES_MAX, &o->crashes);
 	if (strncmp(word, "x-", 2) == 0 || strncmp(word, "comment=", 8) == 0)
 		return 1;
 	return 0;
@@ -230,7 +245,10 @@ rsb_options_parse(
 	int c;
 	int r = 0;
 
-	*o = (struct rsb_options){ .helper = strncmp(base, "mount.fuse", 10) == 0 };
+	*o = (struct rsb_options){
+		.helper = strncmp(base, "mount.fuse", 10) == 0,
+		.crashes = RSB_CRASHES_USUAL,
+	};
 	o->unmount = strncmp(base, "umount.fuse", 11) == 0;
 	opterr = 0;
 	optind = 0;

@@ -12,6 +12,9 @@
 
 #include "util/diag.h"
 
+#define RSB_CRASHES_USUAL 5u
+#define RSB_CRASHES_MAX 1000u
+
 struct rsb_options {
 	bool helper; /* called as mount.fuse.rsb */
 	bool foreground;
@@ -35,8 +38,9 @@ struct rsb_options {
 	bool async; /* -o async: over the configuration's mount.sync */
 	bool allow_other;
 	bool read_only;
-	bool no_epoch; /* for tests: as on a kernel before 6.16 */
-	bool no_guard; /* for tests: git here is not guarded */
+	unsigned int crashes; /* -o crashes=: as in struct rsb_supervise */
+	bool no_epoch;        /* for tests: as on a kernel before 6.16 */
+	bool no_guard;        /* for tests: git here is not guarded */
 	bool noexec;
 };
 

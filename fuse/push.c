@@ -6,6 +6,8 @@
 #include <errno.h>
 
 #include "fuse/hold.h"
+#include "fuse/ledger.h"
+#include "fuse/log.h"
 #include "fuse/notify.h"
 #include "fuse/send.h"
 #include "fuse/wrote.h"
@@ -52,7 +54,7 @@ static void
 note_error(struct rsb_fs *fs, struct rsb_handle *handle, int r)
 {
 	if (!handle->error)
-		handle->error = r;
+		rsb_handle_set_error(handle, r);
 	rsb_wrote_drop(handle->inode);
 	if (!handle->closed)
 		return;
@@ -93,9 +95,10 @@ on_written(void *arg, int r, const void *rep)
 }
 
 /* Sends one piece; a failure is the handle's. */
+/* mark: as in struct rsb_shared_call. */
 static void
 send_piece(struct rsb_fs *fs, struct rsb_handle *handle, uint64_t offset, struct rsb_bytes data,
-	bool append)
+	bool append, uint64_t mark)
 {
 	struct piece *piece = rsb_new(struct piece);
 	struct rsb_write_req req = { .fh = handle->fh, .offset = offset, .data = data };
@@ -116,9 +119,9 @@ send_piece(struct rsb_fs *fs, struct rsb_handle *handle, uint64_t offset, struct
 		req.flags |= RSB_WRITE_APPEND;
 	if (handle->kill_suidgid)
 		req.flags |= RSB_WRITE_KILL_SUIDGID;
-	handle->kill_suidgid = false;
 	piece->since = rsb_fs_change_begin(fs, handle->inode);
-	r = rsb_send_call(fs->send, RSB_OP_write, &req, on_written, piece, NULL);
+	r = rsb_send_write(fs->send, &req, mark, on_written, piece);
+	rsb_handle_set_kill(handle, false);
 	if (r < 0) {
 		rsb_fs_change_end(fs, handle->inode, NULL, piece->since);
 		note_error(fs, handle, r);
@@ -130,6 +133,28 @@ send_piece(struct rsb_fs *fs, struct rsb_handle *handle, uint64_t offset, struct
 	fs->sent += data.size;
 }
 
+int
+rsb_push_again(struct rsb_fs *fs, struct rsb_handle *handle, const struct rsb_write_req *req,
+	uint64_t serial)
+{
+	struct piece *piece = rsb_new(struct piece);
+
+	if (!piece)
+		return -ENOMEM;
+	*piece = (struct piece){
+		.fs = fs,
+		.handle = rsb_handle_ref(handle),
+		.offset = req->offset,
+		.size = req->data.size,
+		.since = rsb_fs_change_begin(fs, handle->inode),
+		.append = req->flags & RSB_WRITE_APPEND,
+	};
+	handle->n_sent++;
+	fs->sent += piece->size;
+	rsb_send_claim(fs->send, serial, on_written, piece);
+	return 0;
+}
+
 void
 rsb_push_handle(struct rsb_fs *fs, struct rsb_handle *handle)
 {
@@ -138,11 +163,16 @@ rsb_push_handle(struct rsb_fs *fs, struct rsb_handle *handle)
 
 	if (handle->inode->dirty == handle)
 		handle->inode->dirty = NULL;
+	if (!handle->wbuf.size)
+		return;
 	while (rsb_wbuf_next(&handle->wbuf, &offset, &data)) {
-		send_piece(fs, handle, offset, data, handle->wbuf.append);
+		bool last = data.size == handle->wbuf.size;
+
+		send_piece(fs, handle, offset, data, handle->wbuf.append, last ? handle->put : 0);
 		rsb_wbuf_sent(&handle->wbuf, data.size);
 		fs->unsent -= data.size;
 	}
+	rsb_log_cut(rsb_ledger_arena(fs->ledger), handle);
 }
 
 void
@@ -171,11 +201,16 @@ push_some(struct rsb_fs *fs, struct rsb_handle *handle)
 	bool sent = false;
 
 	while (rsb_wbuf_next(&handle->wbuf, &offset, &data) && data.size == RSB_IO_MAX) {
-		send_piece(fs, handle, offset, data, handle->wbuf.append);
+		/* Of what is appended it is all there is: killed now, it is not to go twice. */
+		bool last = data.size == handle->wbuf.size;
+
+		send_piece(fs, handle, offset, data, handle->wbuf.append, last ? handle->put : 0);
 		rsb_wbuf_sent(&handle->wbuf, data.size);
 		fs->unsent -= data.size;
 		sent = true;
 	}
+	if (sent)
+		rsb_log_cut(rsb_ledger_arena(fs->ledger), handle);
 	if (!sent || !handle->wbuf.size)
 		rsb_push_handle(fs, handle);
 }
@@ -190,11 +225,15 @@ rsb_push_write(struct rsb_fs *fs, struct rsb_handle *handle, uint64_t offset, st
 	while (data.size) {
 		size_t before = handle->wbuf.size;
 		int n;
+		int r = 0;
 
 		n = rsb_wbuf_put(&handle->wbuf, offset, data);
 		fs->unsent += handle->wbuf.size - before;
-		if (n < 0)
-			return n;
+		if (n > 0)
+			r = rsb_log_put(rsb_ledger_arena(fs->ledger), handle, offset,
+				(struct rsb_bytes){ .data = data.data, .size = (size_t)n });
+		if (n < 0 || r < 0)
+			return n < 0 ? n : r;
 		if (n == 0) {
 			push_some(fs, handle);
 			continue;
@@ -219,7 +258,9 @@ rsb_push_through(
 		struct rsb_bytes part = data;
 
 		part.size = rsb_min(part.size, (size_t)RSB_IO_MAX);
-		send_piece(fs, handle, offset, part, false);
+		handle->put += part.size;
+		send_piece(fs, handle, offset, part, false, handle->put);
+		rsb_log_cut(rsb_ledger_arena(fs->ledger), handle);
 		offset += part.size;
 		data.data += part.size;
 		data.size -= part.size;

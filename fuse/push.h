@@ -33,4 +33,11 @@ void rsb_push_drain(struct rsb_fop *fop, struct rsb_handle *handle, rsb_fop_fn f
 /* The same when fewer than RSB_FS_SENT_MAX bytes are on their way; r is 0. */
 void rsb_push_room(struct rsb_fop *fop, rsb_fop_fn fn);
 
+/*
+ * After a crash: the call was made again; it counts as one of handle's writes. Those of one handle
+ * come in the order in which they were made.
+ */
+rsb_nodiscard int rsb_push_again(struct rsb_fs *fs, struct rsb_handle *handle,
+	const struct rsb_write_req *req, uint64_t serial);
+
 #endif

@@ -7,27 +7,14 @@
 
 #include "fuse/pipe.h"
 #include "fuse/procreq.h"
+#include "fuse/relayed.h"
 #include "fuse/send.h"
 #include "proto/version.h"
 #include "util/log.h"
 
-struct proc {
-	struct rsb_relay *relay;
-	struct rsb_list all;
-	struct rsb_list of_client;
-	uint64_t client; /* serial; 0: gone */
-	uint64_t near;
-	uint64_t far;
-	struct rsb_pipe *pipe;
-	size_t n_order; /* that hold it */
-	bool alive;     /* something of it may live: counted by the barrier */
-	bool started;
-	bool freed; /* nobody asks for it any more */
-};
-
 /* One request under way. */
 struct order {
-	struct proc *proc;
+	struct rsb_relayed *proc;
 	struct rsb_list all;
 	struct rsb_task task; /* to the main thread, with the reply */
 	uint32_t op;
@@ -36,19 +23,6 @@ struct order {
 	struct rsb_buf rep; /* encoded reply */
 	int error;          /* of the call */
 	bool runs;          /* spawn: it runs */
-};
-
-struct rsb_relay {
-	struct rsb_control *control;
-	struct rsb_loop *loop;
-	struct rsb_fs *fs;
-	struct rsb_barrier *barrier;
-	struct rsb_pipes *pipes;
-	struct rsb_list procs;
-	struct rsb_list orders;
-	size_t n_proc;
-	uint64_t grace_ms;
-	uint64_t last_ns; /* when nothing of a command lived any more */
 };
 
 int
@@ -86,16 +60,6 @@ order_free(struct order *order)
 	free(order);
 }
 
-static void
-proc_delete(struct proc *proc)
-{
-	rsb_list_remove(&proc->all);
-	rsb_list_remove(&proc->of_client);
-	rsb_pipe_free(proc->pipe);
-	proc->relay->n_proc--;
-	free(proc);
-}
-
 void
 rsb_relay_free(struct rsb_relay *relay)
 {
@@ -107,29 +71,9 @@ rsb_relay_free(struct rsb_relay *relay)
 	rsb_list_for_each_safe (pos, tmp, &relay->orders)
 		order_free(rsb_list_entry(pos, struct order, all));
 	rsb_list_for_each_safe (pos, tmp, &relay->procs)
-		proc_delete(rsb_list_entry(pos, struct proc, all));
+		rsb_relayed_free(rsb_list_entry(pos, struct rsb_relayed, all));
 	rsb_pipes_free(relay->pipes);
 	free(relay);
-}
-
-size_t
-rsb_relay_count(const struct rsb_relay *relay, bool attended)
-{
-	struct rsb_list *pos;
-	size_t n = 0;
-
-	rsb_list_for_each (pos, &relay->procs) {
-		const struct proc *proc = rsb_list_entry(pos, struct proc, all);
-
-		n += attended ? proc->client != 0 : proc->alive;
-	}
-	return n;
-}
-
-uint64_t
-rsb_relay_idle_ns(const struct rsb_relay *relay)
-{
-	return rsb_relay_count(relay, false) ? 0 : rsb_loop_now(relay->loop) - relay->last_ns;
 }
 
 struct rsb_pipes *
@@ -141,7 +85,7 @@ rsb_relay_pipes(struct rsb_relay *relay)
 static void on_back(struct rsb_task *task);
 
 static struct order *
-order_new(struct proc *proc, uint32_t op, uint64_t call)
+order_new(struct rsb_relayed *proc, uint32_t op, uint64_t call)
 {
 	struct order *order = rsb_new(struct order);
 
@@ -160,7 +104,7 @@ order_new(struct proc *proc, uint32_t op, uint64_t call)
 
 /* The far record goes when nobody asks for it, nothing of it lives and no request names it. */
 static void
-collect(struct proc *proc)
+collect(struct rsb_relayed *proc)
 {
 	struct rsb_fs *fs = proc->relay->fs;
 	const struct rsb_proc_req req = { .proc = proc->far };
@@ -172,13 +116,13 @@ collect(struct proc *proc)
 		rsb_send_post(fs->send, RSB_OP_proc_free, &req);
 		rsb_mutex_unlock(&fs->lock);
 	}
-	proc_delete(proc);
+	rsb_relayed_free(proc);
 }
 
 static void
 end_order(struct order *order)
 {
-	struct proc *proc = order->proc;
+	struct rsb_relayed *proc = order->proc;
 
 	order_free(order);
 	proc->n_order--;
@@ -238,7 +182,7 @@ send_order(struct order *order, union rsb_procreq *req)
 
 /* One of our own about proc. */
 static void
-send_own(struct proc *proc, uint32_t op, union rsb_procreq *req)
+send_own(struct rsb_relayed *proc, uint32_t op, union rsb_procreq *req)
 {
 	struct order *order = order_new(proc, op, 0);
 
@@ -250,7 +194,7 @@ send_own(struct proc *proc, uint32_t op, union rsb_procreq *req)
 /* ---- replies, on the main thread ---- */
 
 static void
-leave(struct proc *proc)
+leave(struct rsb_relayed *proc)
 {
 	if (!proc->alive)
 		return;
@@ -275,7 +219,7 @@ on_shown(void *arg, bool late)
 static void
 on_spawned(struct order *order)
 {
-	struct proc *proc = order->proc;
+	struct rsb_relayed *proc = order->proc;
 	union rsb_procreq req = { .wait = { .what = RSB_WAIT_TREE } };
 	union rsb_procreq kill = { .kill = { .grace_ms = proc->relay->grace_ms } };
 
@@ -318,58 +262,12 @@ on_back(struct rsb_task *task)
 
 /* ---- requests ---- */
 
-static struct proc *
-find_near(struct rsb_guest *client, uint64_t near)
-{
-	struct rsb_list *pos;
-
-	rsb_list_for_each (pos, rsb_guest_procs(client)) {
-		struct proc *proc = rsb_list_entry(pos, struct proc, of_client);
-
-		if (proc->near == near && !proc->freed)
-			return proc;
-	}
-	return NULL;
-}
-
-static int
-proc_new(struct rsb_relay *relay, struct rsb_guest *client, uint32_t op, union rsb_procreq *req,
-	struct proc **ret_proc)
-{
-	uint64_t near = *rsb_procreq_proc(req);
-	struct proc *proc;
-	int r;
-
-	if (find_near(client, near))
-		return -EEXIST;
-	if (relay->n_proc >= RSB_RELAY_PROCS_MAX)
-		return -EAGAIN;
-	proc = rsb_new(struct proc);
-	if (!proc)
-		return -ENOMEM;
-	proc->relay = relay;
-	proc->client = rsb_guest_serial(client);
-	proc->near = near;
-	proc->far = rsb_link_new_ids(relay->fs->link, 1);
-	r = rsb_pipe_new(relay->pipes, client, near, proc->far,
-		rsb_pipe_streams(op == RSB_OP_spawn ? &req->spawn : NULL), &proc->pipe);
-	if (r < 0) {
-		free(proc);
-		return r;
-	}
-	rsb_list_append(&relay->procs, &proc->all);
-	rsb_list_append(rsb_guest_procs(client), &proc->of_client);
-	relay->n_proc++;
-	*ret_proc = proc;
-	return 0;
-}
-
 /* The barrier in front of a command is passed: it may start. */
 static void
 on_entered(void *arg, bool late)
 {
 	struct order *order = arg;
-	struct proc *proc = order->proc;
+	struct rsb_relayed *proc = order->proc;
 	union rsb_procreq req;
 
 	if (late)
@@ -392,10 +290,11 @@ begin(struct rsb_relay *relay, struct rsb_guest *client, const struct rsb_call_h
 	union rsb_procreq *req)
 {
 	struct order *order;
-	struct proc *proc;
+	struct rsb_relayed *proc;
 	int r;
 
-	r = proc_new(relay, client, head->op, req, &proc);
+	r = rsb_relayed_new(relay, client, *rsb_procreq_proc(req),
+		rsb_pipe_streams(head->op == RSB_OP_spawn ? &req->spawn : NULL), &proc);
 	if (r < 0)
 		return r;
 	order = order_new(proc, head->op, head->id);
@@ -420,7 +319,7 @@ rsb_relay_call(struct rsb_relay *relay, struct rsb_guest *client, const struct r
 {
 	union rsb_procreq req;
 	struct order *order;
-	struct proc *proc;
+	struct rsb_relayed *proc;
 	int r;
 
 	if (rsb_codec_decode(rsb_ops[head->op].req, head->body, &req) < 0) {
@@ -433,7 +332,7 @@ rsb_relay_call(struct rsb_relay *relay, struct rsb_guest *client, const struct r
 			rsb_guest_reply(client, head->op, head->id, r, NULL);
 		return;
 	}
-	proc = find_near(client, *rsb_procreq_proc(&req));
+	proc = rsb_relayed_find(client, *rsb_procreq_proc(&req));
 	order = proc && head->op != RSB_OP_proc_free ? order_new(proc, head->op, head->id) : NULL;
 	if (order) {
 		send_order(order, &req);
@@ -446,6 +345,7 @@ rsb_relay_call(struct rsb_relay *relay, struct rsb_guest *client, const struct r
 		rsb_list_remove(&proc->of_client);
 		proc->client = 0;
 		proc->freed = true;
+		proc->shared->left = 1;
 		rsb_pipe_free(rsb_steal(&proc->pipe));
 		collect(proc);
 	}
@@ -459,7 +359,7 @@ rsb_relay_drop_client(struct rsb_relay *relay, struct rsb_guest *client)
 	struct rsb_list *tmp;
 
 	rsb_list_for_each_safe (pos, tmp, rsb_guest_procs(client)) {
-		struct proc *proc = rsb_list_entry(pos, struct proc, of_client);
+		struct rsb_relayed *proc = rsb_list_entry(pos, struct rsb_relayed, of_client);
 
 		proc->client = 0;
 		proc->freed = true;
@@ -472,23 +372,41 @@ rsb_relay_drop_client(struct rsb_relay *relay, struct rsb_guest *client)
 	}
 }
 
-struct rsb_pipe *
-rsb_relay_pipe(struct rsb_guest *client, uint64_t chan)
-{
-	struct proc *proc = find_near(client, RSB_CHAN_PROC(chan));
+/* ---- after a crash ---- */
 
-	return proc ? proc->pipe : NULL;
+/*
+ * Its client was cut off, and has told that it is lost; it ends as it does when the client goes.
+ * What a command had left behind goes on. One that never reached the sandbox is unknown there.
+ */
+static int
+recover(struct rsb_relay *relay, struct rsb_shared_proc *shared)
+{
+	union rsb_procreq wait = { .wait = { .what = RSB_WAIT_TREE } };
+	union rsb_procreq kill = { .kill = { .grace_ms = relay->grace_ms } };
+	struct rsb_relayed *proc;
+	int r;
+
+	r = rsb_relayed_restore(relay, shared, &proc);
+	if (r < 0)
+		return r;
+	rsb_mutex_lock(&relay->fs->lock);
+	rsb_fs_foreign_begin_locked(relay->fs);
+	rsb_mutex_unlock(&relay->fs->lock);
+	send_own(proc, RSB_OP_wait, &wait);
+	if (!shared->left)
+		send_own(proc, RSB_OP_kill, &kill);
+	return 0;
 }
 
-void
-rsb_relay_credit(struct rsb_guest *client)
+int
+rsb_relay_recover(struct rsb_relay *relay)
 {
-	struct rsb_list *pos;
+	struct rsb_shared *shared = relay->fs->shared;
+	int r = 0;
 
-	rsb_list_for_each (pos, rsb_guest_procs(client)) {
-		struct proc *proc = rsb_list_entry(pos, struct proc, of_client);
-
-		if (proc->pipe)
-			rsb_pipe_credit(proc->pipe);
+	for (size_t i = 0; i < RSB_PROCS_MAX && r >= 0; i++) {
+		if (shared->procs[i].far)
+			r = recover(relay, &shared->procs[i]);
 	}
+	return r;
 }

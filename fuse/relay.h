@@ -17,6 +17,8 @@
 
 rsb_nodiscard int rsb_relay_new(struct rsb_control *control, struct rsb_relay **ret_relay);
 void rsb_relay_free(struct rsb_relay *relay);
+/* Commands of a daemon that died: they are waited for, and ended if they had a client. */
+rsb_nodiscard int rsb_relay_recover(struct rsb_relay *relay);
 /* Commands of which something may live; or those whose client is still there. */
 size_t rsb_relay_count(const struct rsb_relay *relay, bool attended);
 /* For how long nothing of a command lives; 0: something does. */

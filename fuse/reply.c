@@ -159,6 +159,7 @@ rsb_reply_req_open(fuse_req_t req, struct rsb_handle *handle, const struct fuse_
 {
 	struct fuse_file_info out = open_info(rsb_fop_fs(req), handle, fi);
 
+	rsb_handle_set_told(handle);
 	(void)fuse_reply_open(req, &out);
 }
 
@@ -170,6 +171,7 @@ rsb_reply_open(struct rsb_fop *fop, struct rsb_handle *handle)
 	if (fop->req) {
 		struct fuse_file_info out = open_info(fop->fs, handle, &fop->fi);
 
+		rsb_handle_set_told(handle);
 		r = fuse_reply_open(fop->req, &out);
 	}
 	rsb_fop_free(fop);
@@ -188,6 +190,7 @@ rsb_reply_create(struct rsb_fop *fop, const struct rsb_inode *parent, struct rsb
 		struct fuse_file_info out = open_info(fop->fs, handle, &fop->fi);
 
 		rsb_inode_looked_up(inode);
+		rsb_handle_set_told(handle);
 		r = fuse_reply_create(fop->req, &e, &out);
 		if (r < 0)
 			rsb_inode_forget(inode, 1);

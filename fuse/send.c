@@ -3,7 +3,8 @@
 
 #include <errno.h>
 
-#include "fuse/fs.h"
+#include "fuse/fop.h"
+#include "fuse/ledger.h"
 #include "proto/codec.h"
 #include "proto/version.h"
 
@@ -15,8 +16,10 @@ struct call {
 	uint64_t serial;
 	uint64_t link_call;
 	uint32_t op;
-	struct rsb_buf req; /* encoded, while parked */
-	bool cancelled;     /* while parked */
+	struct rsb_shared_call *shared; /* NULL: it ends with this process */
+	struct rsb_buf req;             /* encoded, while parked */
+	bool cancelled;                 /* while parked */
+	bool lost;                      /* its session was, before it could be made again */
 	rsb_call_fn fn;
 	void *arg;
 };
@@ -25,6 +28,7 @@ struct call {
 struct rsb_send {
 	struct rsb_fs *fs;
 	struct rsb_map calls; /* by serial */
+	struct rsb_map found; /* those of the process before that a request made, by its number */
 	struct rsb_list parked;
 	size_t n_parked;
 	uint64_t serial;
@@ -42,6 +46,7 @@ rsb_send_new(struct rsb_fs *fs, struct rsb_send **ret_send)
 	send->fs = fs;
 	rsb_list_init(&send->parked);
 	rsb_map_init(&send->calls, RSB_CALLS_MAX + RSB_SEND_PARKED_MAX);
+	rsb_map_init(&send->found, RSB_SHARED_FLIGHTS_MAX);
 	rsb_buf_init(&send->forgets, RSB_MESSAGE_MAX);
 	*ret_send = send;
 	return 0;
@@ -69,63 +74,122 @@ rsb_send_free(struct rsb_send *send)
 		call_free(call);
 	}
 	rsb_map_done(&send->calls);
+	rsb_map_done(&send->found);
 	rsb_buf_done(&send->forgets);
 	free(send);
 }
 
-/* Out of the table, so that a callback may look at what is pending. */
+/*
+ * Out of the table, so that a callback may look at what is pending; out of the ledger only when all
+ * is done that the reply brings.
+ */
 static void
 end_call(struct call *call, int r, const void *rep)
 {
+	struct rsb_send *send = call->send;
+	struct rsb_shared_call *shared = call->shared;
 	rsb_call_fn fn = call->fn;
 	void *arg = call->arg;
 
-	(void)rsb_map_del(&call->send->calls, call->serial);
-	call->send->fs->stats.withdrawn += r == -ECANCELED;
+	(void)rsb_map_del(&send->calls, call->serial);
+	send->fs->stats.withdrawn += r == -ECANCELED;
+	if (shared && shared->unique && rsb_map_get(&send->found, shared->unique) == call)
+		(void)rsb_map_del(&send->found, shared->unique);
 	call_free(call);
+	if (!shared) {
+		fn(arg, r, rep);
+		return;
+	}
+	rsb_inodes_take_gifts(send->fs->inodes, &shared->n_counted);
 	fn(arg, r, rep);
+	rsb_inodes_take_gifts(send->fs->inodes, NULL);
+	rsb_ledger_end_call(send->fs->ledger, shared);
 }
 
 static void on_reply(void *arg, int r, const void *rep);
 
+/* What the next process is to make again. again: the one before may have sent it. */
 static int
-hand_over(struct call *call, const void *req)
+hand_over(struct call *call, const void *req, bool again)
 {
 	struct rsb_send *send = call->send;
+	struct rsb_shared_call *shared = call->shared;
 	/* Of mutations it says nothing: they have their place in the order anyway. */
-	const struct rsb_call_opts opts = { .after = RSB_AFTER_ALL };
-	uint64_t fifo = 0;
+	struct rsb_call_opts opts = { .after = RSB_AFTER_ALL, .again = again };
+	bool writes = rsb_ops[call->op].flags & RSB_OP_WRITES;
 	int r;
 
+	if (shared)
+		opts.call = shared->call;
+	/* Those between that do not come again were given up: who reads this goes on without. */
+	if (shared && writes && again)
+		opts.after = shared->fifo - 1;
+	if (shared && writes && !again)
+		shared->fifo = rsb_link_fifo(send->fs->link) + 1;
 	r = rsb_link_call(
-		send->fs->link, call->op, req, &opts, on_reply, call, &call->link_call, &fifo);
+		send->fs->link, call->op, req, &opts, on_reply, call, &call->link_call, NULL);
+	if (r < 0 && shared && !again)
+		shared->fifo = 0;
+	if (r >= 0)
+		send->fs->stats.calls++;
+	return r;
+}
+
+/* Into the ledger, if it belongs there. */
+static int
+enter(struct call *call, const void *req, uint64_t unique, uint64_t mark)
+{
+	static const struct rsb_empty empty;
+	RSB_CLEANUP(rsb_buf_done) struct rsb_buf bytes = { .max = RSB_MESSAGE_MAX };
+	struct rsb_fs *fs = call->send->fs;
+	struct rsb_shared_call from = { .op = call->op, .unique = unique, .mark = mark };
+	int r;
+
+	if (rsb_ops[call->op].flags & RSB_OP_INLINE)
+		return 0;
+	r = rsb_codec_encode(rsb_ops[call->op].req, req ? req : &empty, RSB_PROTO_VERSION, &bytes);
 	if (r < 0)
 		return r;
-	send->fs->stats.calls++;
-	if (fifo)
-		send->fs->shared->head.link_fifo = fifo;
-	return 0;
+	from.call = rsb_link_new_call(fs->link);
+	return rsb_ledger_call(fs->ledger, &from, rsb_buf_view(&bytes), &call->shared);
+}
+
+union any_req {
+	char bytes[2048];
+	uint64_t align;
+};
+
+/* The request of a call that was entered or parked; its views are into buf. */
+static int
+decode(struct call *call, struct rsb_buf *buf, union any_req *ret_req)
+{
+	const struct rsb_message_desc *desc = rsb_ops[call->op].req;
+	struct rsb_bytes bytes = rsb_buf_view(&call->req);
+	int r;
+
+	if (desc->size > sizeof(*ret_req))
+		return -EMSGSIZE;
+	if (call->shared) {
+		r = rsb_arena_read(
+			rsb_ledger_arena(call->send->fs->ledger), &call->shared->req, buf);
+		if (r < 0)
+			return r;
+		bytes = rsb_buf_view(buf);
+	}
+	return rsb_codec_decode(desc, bytes, ret_req);
 }
 
 /* 1: it is on its way or has ended; 0: there is still no room. */
 static int
 try_parked(struct call *call)
 {
-	union {
-		char bytes[2048];
-		uint64_t align;
-	} req;
-	const struct rsb_message_desc *desc = rsb_ops[call->op].req;
+	RSB_CLEANUP(rsb_buf_done) struct rsb_buf buf = { .max = RSB_MESSAGE_MAX };
+	union any_req req;
 	int r;
 
-	if (call->cancelled)
-		r = -EINTR;
-	else if (desc->size > sizeof(req))
-		r = -EMSGSIZE;
-	else
-		r = rsb_codec_decode(desc, rsb_buf_view(&call->req), &req);
+	r = call->cancelled ? -EINTR : decode(call, &buf, &req);
 	if (r >= 0)
-		r = hand_over(call, &req);
+		r = hand_over(call, &req, false);
 	if (r == -EAGAIN)
 		return 0;
 	rsb_list_remove(&call->parked);
@@ -168,8 +232,9 @@ park(struct call *call, const void *req)
 	if (send->n_parked >= RSB_SEND_PARKED_MAX)
 		return -ENOBUFS;
 	rsb_buf_init(&call->req, RSB_MESSAGE_MAX);
-	r = rsb_codec_encode(
-		rsb_ops[call->op].req, req ? req : &empty, RSB_PROTO_VERSION, &call->req);
+	r = call->shared ? 0
+			 : rsb_codec_encode(rsb_ops[call->op].req, req ? req : &empty,
+				   RSB_PROTO_VERSION, &call->req);
 	if (r < 0)
 		return r;
 	rsb_list_append(&send->parked, &call->parked);
@@ -178,9 +243,9 @@ park(struct call *call, const void *req)
 	return 0;
 }
 
-int
-rsb_send_call(struct rsb_send *send, uint32_t op, const void *req, rsb_call_fn fn, void *arg,
-	uint64_t *ret_serial)
+/* A call in the table that was not sent yet. */
+static int
+call_new(struct rsb_send *send, uint32_t op, rsb_call_fn fn, void *arg, struct call **ret_call)
 {
 	struct call *call = rsb_new(struct call);
 	int r;
@@ -191,20 +256,137 @@ rsb_send_call(struct rsb_send *send, uint32_t op, const void *req, rsb_call_fn f
 	call->serial = ++send->serial;
 	rsb_list_init(&call->parked);
 	r = rsb_map_put(&send->calls, call->serial, call);
+	if (r < 0) {
+		free(call);
+		return r;
+	}
+	*ret_call = call;
+	return 0;
+}
+
+/* For what it is; unique: the request that waits for it. */
+struct purpose {
+	uint64_t unique;
+	uint64_t mark;
+};
+
+static int
+make_call(struct call *call, const void *req, const struct purpose *purpose, uint64_t *ret_serial)
+{
+	struct rsb_send *send = call->send;
+	uint64_t serial = call->serial;
+	int r;
+
+	r = enter(call, req, purpose->unique, purpose->mark);
 	if (r >= 0) {
 		/* Behind those that wait already, or mutations would change places. */
-		r = rsb_list_empty(&send->parked) ? hand_over(call, req) : -EAGAIN;
+		r = rsb_list_empty(&send->parked) ? hand_over(call, req, false) : -EAGAIN;
 		if (r == -EAGAIN)
 			r = park(call, req);
 	}
 	if (r < 0) {
-		(void)rsb_map_del(&send->calls, call->serial);
+		(void)rsb_map_del(&send->calls, serial);
+		if (call->shared)
+			rsb_ledger_end_call(send->fs->ledger, call->shared);
 		call_free(call);
 		return r;
 	}
 	if (ret_serial)
-		*ret_serial = call->serial;
+		*ret_serial = serial;
 	return 0;
+}
+
+int
+rsb_send_call(struct rsb_send *send, uint32_t op, const void *req, rsb_call_fn fn, void *arg,
+	uint64_t *ret_serial)
+{
+	const struct purpose purpose = { .unique = 0 };
+	struct call *call;
+	int r;
+
+	r = call_new(send, op, fn, arg, &call);
+	return r < 0 ? r : make_call(call, req, &purpose, ret_serial);
+}
+
+int
+rsb_send_call_of(
+	struct rsb_fop *fop, uint32_t op, const void *req, rsb_call_fn fn, uint64_t *ret_serial)
+{
+	struct rsb_send *send = fop->fs->send;
+	const struct purpose purpose = { .unique = fop->flight->unique };
+	struct call *call = rsb_map_get(&send->found, purpose.unique);
+	int r;
+
+	if (call && call->op == op) {
+		(void)rsb_map_del(&send->found, purpose.unique);
+		*ret_serial = call->serial;
+		rsb_send_claim(send, call->serial, fn, fop);
+		return 0;
+	}
+	r = call_new(send, op, fn, fop, &call);
+	return r < 0 ? r : make_call(call, req, &purpose, ret_serial);
+}
+
+int
+rsb_send_write(struct rsb_send *send, const struct rsb_write_req *req, uint64_t mark,
+	rsb_call_fn fn, void *arg)
+{
+	const struct purpose purpose = { .mark = mark };
+	struct call *call;
+	int r;
+
+	r = call_new(send, RSB_OP_write, fn, arg, &call);
+	return r < 0 ? r : make_call(call, req, &purpose, NULL);
+}
+
+int
+rsb_send_again(struct rsb_send *send, struct rsb_shared_call *shared, bool lost, rsb_call_fn fn,
+	void *arg, uint64_t *ret_serial)
+{
+	RSB_CLEANUP(rsb_buf_done) struct rsb_buf buf = { .max = RSB_MESSAGE_MAX };
+	/* A mutation without a number never was in the link. */
+	bool again = shared->fifo || !(rsb_ops[shared->op].flags & RSB_OP_WRITES);
+	union any_req req;
+	struct call *call;
+	int r;
+
+	r = call_new(send, shared->op, fn, arg, &call);
+	if (r < 0)
+		return r;
+	call->shared = shared;
+	call->lost = lost;
+	*ret_serial = call->serial;
+	r = decode(call, &buf, &req);
+	if (r >= 0 && shared->unique)
+		r = rsb_map_put(&send->found, shared->unique, call);
+	if (r >= 0 && !lost)
+		r = rsb_list_empty(&send->parked) ? hand_over(call, &req, again) : -EAGAIN;
+	return r == -EAGAIN && !again ? park(call, &req) : r;
+}
+
+void
+rsb_send_claim(struct rsb_send *send, uint64_t serial, rsb_call_fn fn, void *arg)
+{
+	struct call *call = rsb_map_get(&send->calls, serial);
+
+	free(call->arg);
+	call->fn = fn;
+	call->arg = arg;
+}
+
+void
+rsb_send_end_lost(struct rsb_send *send)
+{
+	struct call *call;
+	size_t cursor = 0;
+
+	while ((call = rsb_map_next(&send->calls, &cursor, NULL))) {
+		if (!call->lost)
+			continue;
+		end_call(call, -ENOTCONN, NULL);
+		/* It may have made others. */
+		cursor = 0;
+	}
 }
 
 void

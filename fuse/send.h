@@ -8,6 +8,10 @@
  * no thread waits or spins, and mutations keep their order. At most RSB_SEND_PARKED_MAX wait, then
  * calls fail with -ENOBUFS.
  *
+ * What changes anything or waits for something is entered in the ledger first, so that the next
+ * process can make the call again under the same number. Calls of commands are not: they end with
+ * the process of whoever started them.
+ *
  * Callbacks run on the io thread under the lock of fuse/fs.h.
  */
 
@@ -15,8 +19,10 @@
 
 #define RSB_SEND_PARKED_MAX 65536u
 
+struct rsb_fop;
 struct rsb_fs;
 struct rsb_send;
+struct rsb_shared_call;
 
 rsb_nodiscard int rsb_send_new(struct rsb_fs *fs, struct rsb_send **ret_send);
 /* Calls that are still parked end with -ECANCELED. */
@@ -29,6 +35,15 @@ RSB_DEFINE_CLEANUP(struct rsb_send *, rsb_send_free)
  */
 rsb_nodiscard int rsb_send_call(struct rsb_send *send, uint32_t op, const void *req, rsb_call_fn fn,
 	void *arg, uint64_t *ret_serial);
+/*
+ * The one call that fop makes now; fn gets fop. After a crash it is the call that the request had
+ * made already, if that was the same op.
+ */
+rsb_nodiscard int rsb_send_call_of(
+	struct rsb_fop *fop, uint32_t op, const void *req, rsb_call_fn fn, uint64_t *ret_serial);
+/* A write of handle's data; with its reply all up to mark (0: not said) has arrived. */
+rsb_nodiscard int rsb_send_write(struct rsb_send *send, const struct rsb_write_req *req,
+	uint64_t mark, rsb_call_fn fn, void *arg);
 /* A call whose reply nobody needs. */
 void rsb_send_post(struct rsb_send *send, uint32_t op, const void *req);
 /* Asks the far side to give it up; fn still comes. */
@@ -45,6 +60,16 @@ void rsb_send_reset(struct rsb_send *send);
 /* Calls not answered yet. */
 size_t rsb_send_pending(const struct rsb_send *send);
 size_t rsb_send_parked(const struct rsb_send *send);
+
+/*
+ * For fuse/resend.c: makes a call of the process before again, under its number. lost: its session
+ * is gone, it is not sent, and ends by rsb_send_end_lost(). Until its reply another fn may claim
+ * it: then arg is freed, by free(3).
+ */
+rsb_nodiscard int rsb_send_again(struct rsb_send *send, struct rsb_shared_call *shared, bool lost,
+	rsb_call_fn fn, void *arg, uint64_t *ret_serial);
+void rsb_send_claim(struct rsb_send *send, uint64_t serial, rsb_call_fn fn, void *arg);
+void rsb_send_end_lost(struct rsb_send *send);
 
 /* The gifts of the sidecar that nobody holds any more; sent in batches. */
 void rsb_send_forget(struct rsb_send *send, uint64_t id, uint64_t n);

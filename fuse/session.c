@@ -10,6 +10,7 @@
 #include <sys/eventfd.h>
 #include <sys/uio.h>
 
+#include "fuse/ledger.h"
 #include "fuse/ops.h"
 #include "util/clock.h"
 #include "util/fd.h"
@@ -30,6 +31,7 @@ struct rsb_fuse_session {
 	void *arg;
 	uint64_t init_unique; /* {fuse thread} of the INIT under way; 0: none */
 	uint32_t init_flags;  /* what the kernel offered in it */
+	bool resuming;        /* its answer is known to the kernel */
 	bool ready;           /* {fs->lock} */
 };
 
@@ -55,6 +57,10 @@ look_at_init(struct rsb_fuse_session *session, const uint8_t *data, size_t size)
 	memcpy(&init, data + sizeof(head), offsetof(struct fuse_init_in, flags2));
 	session->init_unique = head.unique;
 	session->init_flags = init.flags;
+	if (size > RSB_SHARED_INIT_MAX)
+		return;
+	memcpy(session->fs->shared->head.init, data, size);
+	session->fs->shared->head.init_size = (uint32_t)size;
 }
 
 /* The flags by which the kernel asks to drop set-user-ID, which libfuse 3.14 does not pass on. */
@@ -98,7 +104,6 @@ static void
 look_at_request(struct rsb_fuse_session *session, const uint8_t *data, size_t size)
 {
 	struct rsb_fs *fs = session->fs;
-	struct rsb_shared_flight flight;
 	struct fuse_in_header head;
 
 	if (size < sizeof(head))
@@ -108,18 +113,31 @@ look_at_request(struct rsb_fuse_session *session, const uint8_t *data, size_t si
 	fs->stats.requests++;
 	if (head.opcode == FUSE_INIT)
 		look_at_init(session, data, size);
-	/* These are never answered. */
-	if (head.opcode == FUSE_FORGET || head.opcode == FUSE_BATCH_FORGET ||
-		head.opcode == FUSE_INTERRUPT)
-		return;
-	flight = (struct rsb_shared_flight){
-		.unique = head.unique,
-		.nodeid = head.nodeid,
-		.opcode = head.opcode,
-		.pid = head.pid,
-	};
-	/* One that is not recorded is only not answered after a crash of ours. */
-	(void)rsb_shared_flight_begin(fs->shared, &flight);
+}
+
+/* The request in shared->request is in hand from now on. */
+static void
+take_in_hand(struct rsb_fs *fs)
+{
+	struct rsb_shared *shared = fs->shared;
+	struct fuse_in_header head;
+
+	memcpy(&head, shared->request, sizeof(head));
+	shared->hand = (struct rsb_shared_flight){ .unique = head.unique };
+	rsb_shared_publish(&shared->hand.state, 1);
+	fs->hand = &shared->hand;
+	fs->n_hand_id = 0;
+}
+
+/* It is answered, or in flight. */
+static void
+let_go(struct rsb_fs *fs)
+{
+	struct fuse_in_header *head = (struct fuse_in_header *)(void *)fs->shared->request;
+
+	rsb_shared_publish(&head->unique, 0);
+	rsb_shared_publish(&fs->shared->hand.state, 0);
+	fs->hand = &fs->shared->hand;
 }
 
 /*
@@ -179,11 +197,40 @@ patch_init(const struct rsb_fuse_session *session, const struct iovec *iov, int 
 	out->flags |= session->init_flags & wanted;
 }
 
+static struct rsb_shared_flight *
+flight_of(struct rsb_fs *fs, uint64_t unique)
+{
+	struct rsb_shared_flight *flight = rsb_ledger_flight_of(fs->ledger, unique);
+
+	return !flight && fs->hand->unique == unique ? fs->hand : flight;
+}
+
+static ssize_t
+total(const struct iovec *iov, int count)
+{
+	size_t size = 0;
+
+	for (int i = 0; i < count; i++)
+		size += iov[i].iov_len;
+	return (ssize_t)size;
+}
+
+/*
+ * The kernel knows no request of that number: it was answered. If the process before was about to
+ * say that it went well, then it did say so, and what that gave the kernel is the kernel's.
+ */
+static bool
+was_said(const struct rsb_shared_flight *flight)
+{
+	return errno == ENOENT && flight && flight->said_before == RSB_SHARED_SAID_OK;
+}
+
 /* Replies are made under the lock of fs. */
 static ssize_t
 hook_writev(int fd, struct iovec *iov, int count, void *userdata)
 {
 	struct rsb_fuse_session *session = session_of(userdata);
+	struct rsb_shared_flight *flight = NULL;
 	struct fuse_out_header head;
 	ssize_t n;
 
@@ -198,11 +245,16 @@ hook_writev(int fd, struct iovec *iov, int count, void *userdata)
 			patch_init(session, iov, count);
 			session->ready = true;
 		}
+		if (session->resuming)
+			return total(iov, count);
 	}
-	n = writev(fd, iov, count);
 	if (head.unique)
-		rsb_shared_flight_end(session->fs->shared, head.unique);
-	return n;
+		flight = flight_of(session->fs, head.unique);
+	if (flight)
+		rsb_shared_publish(
+			&flight->said, head.error ? RSB_SHARED_SAID_ERROR : RSB_SHARED_SAID_OK);
+	n = writev(fd, iov, count);
+	return n < 0 && was_said(flight) ? total(iov, count) : n;
 }
 
 /* ---- life ---- */
@@ -237,6 +289,7 @@ rsb_fuse_session_new(struct rsb_fs *fs, int fd, struct rsb_fuse_session **ret_se
 	if (r != 0)
 		return r < 0 ? r : -EINVAL;
 	session->fd = rsb_steal_fd(&own_fd);
+	session->buf.mem = fs->shared->request;
 	fs->session = session;
 	*ret_session = rsb_steal(&session);
 	return 0;
@@ -257,11 +310,61 @@ fuse_thread(void *arg)
 			break;
 		rsb_mutex_lock(&fs->lock);
 		look_at_request(session, session->buf.mem, session->buf.size);
+		take_in_hand(fs);
 		fuse_session_process_buf(session->se, &session->buf);
+		/* Still under the lock: it may be over at once, and must not be begun again. */
+		let_go(fs);
 		rsb_mutex_unlock(&fs->lock);
 	}
 	session->ended(session->arg, r < 0 ? r : 0);
 	return NULL;
+}
+
+void
+rsb_fuse_session_resume(struct rsb_fuse_session *session)
+{
+	struct rsb_shared_head *head = &session->fs->shared->head;
+	struct fuse_buf buf = { .mem = head->init, .size = head->init_size };
+
+	session->resuming = true;
+	look_at_init(session, head->init, head->init_size);
+	fuse_session_process_buf(session->se, &buf);
+	session->resuming = false;
+}
+
+void
+rsb_fuse_session_again(struct rsb_fuse_session *session, struct rsb_shared_flight *hand,
+	uint8_t *data, size_t size)
+{
+	struct rsb_fs *fs = session->fs;
+	struct fuse_buf buf = { .mem = data, .size = size };
+
+	look_at_request(session, data, size);
+	fs->hand = hand;
+	fs->n_hand_id = 0;
+	fuse_session_process_buf(session->se, &buf);
+	if (hand == &fs->shared->hand)
+		let_go(fs);
+	fs->hand = &fs->shared->hand;
+}
+
+int
+rsb_fuse_session_fd(const struct rsb_fuse_session *session)
+{
+	return session->fd;
+}
+
+void
+rsb_fuse_session_refuse(struct rsb_fuse_session *session, uint64_t unique, int error)
+{
+	const struct fuse_out_header head = {
+		.len = sizeof(head),
+		.error = -error,
+		.unique = unique,
+	};
+
+	/* ENOENT: it was answered. */
+	(void)!write(session->fd, &head, sizeof(head));
 }
 
 int
@@ -308,7 +411,6 @@ rsb_fuse_session_free(struct rsb_fuse_session *session)
 		fuse_session_destroy(session->se);
 		session->fs->session = NULL;
 	}
-	free(session->buf.mem);
 	if (session->stop_fd >= 0)
 		(void)close(session->stop_fd);
 	free(session);

@@ -18,6 +18,18 @@ struct rsb_fuse_session;
 /* fd is taken, also on failure. */
 rsb_nodiscard int rsb_fuse_session_new(
 	struct rsb_fs *fs, int fd, struct rsb_fuse_session **ret_session);
+/*
+ * After a crash, before the thread is started, under the lock of fs: the kernel's first request
+ * once more, whose answer it has had; then a request that was not answered, in the memory that
+ * libfuse would have read it into. hand: what is remembered of it.
+ */
+void rsb_fuse_session_resume(struct rsb_fuse_session *session);
+void rsb_fuse_session_again(struct rsb_fuse_session *session, struct rsb_shared_flight *hand,
+	uint8_t *data, size_t size);
+/* The device, borrowed. */
+int rsb_fuse_session_fd(const struct rsb_fuse_session *session);
+/* A request that cannot be handled again; error: positive. */
+void rsb_fuse_session_refuse(struct rsb_fuse_session *session, uint64_t unique, int error);
 /* Starts the thread; ended() is called on it when the kernel unmounted (r 0) or reading failed. */
 rsb_nodiscard int rsb_fuse_session_start(
 	struct rsb_fuse_session *session, void (*ended)(void *arg, int r), void *arg);

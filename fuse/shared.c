@@ -2,24 +2,64 @@
 #include "fuse/shared.h"
 
 #include <errno.h>
-#include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
-int
-rsb_shared_new(struct rsb_shared **ret_shared)
+static int
+map(int fd, struct rsb_shared **ret_shared)
 {
 	struct rsb_shared *shared;
 
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
-		MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	shared = mmap(
+		NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
 	if (shared == MAP_FAILED)
 		return -errno;
+	*ret_shared = shared;
+	return 0;
+}
+
+int
+rsb_shared_new(struct rsb_shared **ret_shared, int *ret_fd)
+{
+	rsb_autoclose int fd = memfd_create("rsb-mount", MFD_CLOEXEC);
+	struct rsb_shared *shared = NULL;
+	int r;
+
+	if (fd < 0 || ftruncate(fd, sizeof(*shared)) < 0)
+		return -errno;
+	r = map(fd, &shared);
+	if (r < 0)
+		return r;
 	shared->head.magic = RSB_SHARED_MAGIC;
 	shared->head.size = sizeof(*shared);
 	shared->head.n_node = 1;
+	shared->head.no_epoch = 1; /* until it has shown that it can */
 	shared->nodes[1].id = 1;
 	shared->nodes[1].n_kernel = 1;
+	shared->nodes[1].type = S_IFDIR;
 	*ret_shared = shared;
+	if (ret_fd)
+		*ret_fd = rsb_steal_fd(&fd);
+	return 0;
+}
+
+int
+rsb_shared_map(int fd, struct rsb_shared **ret_shared)
+{
+	RSB_CLEANUP(rsb_shared_freep) struct rsb_shared *shared = NULL;
+	struct stat st;
+	int r;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (st.st_size != (off_t)sizeof(*shared))
+		return -EPROTONOSUPPORT;
+	r = map(fd, &shared);
+	if (r < 0)
+		return r;
+	if (shared->head.magic != RSB_SHARED_MAGIC || shared->head.size != sizeof(*shared))
+		return -EPROTONOSUPPORT;
+	*ret_shared = rsb_steal(&shared);
 	return 0;
 }
 
@@ -36,7 +76,6 @@ rsb_shared_node_new(struct rsb_shared *shared, uint32_t *ret_index)
 	struct rsb_shared_head *head = &shared->head;
 	uint32_t index = head->first_free;
 	struct rsb_shared_node *node;
-	uint32_t generation;
 
 	if (index) {
 		head->first_free = shared->nodes[index].next_free;
@@ -46,19 +85,26 @@ rsb_shared_node_new(struct rsb_shared *shared, uint32_t *ret_index)
 		index = ++head->n_node;
 	}
 	node = &shared->nodes[index];
-	generation = node->generation + 1;
-	memset(node, 0, sizeof(*node));
-	node->generation = generation;
+	/* In one store: a generation that is lost would bring back an old name of the kernel's. */
+	rsb_shared_publish(&node->generation, node->generation + 1);
+	node->ino = 0;
+	node->btime_sec = 0;
+	node->btime_nsec = 0;
+	node->n_kernel = 0;
+	node->n_given = 0;
+	node->parent = 0;
+	node->next_free = 0;
+	node->type = 0;
+	node->depth_least = 0;
 	*ret_index = index;
 	return 0;
 }
 
-void
-rsb_shared_node_free(struct rsb_shared *shared, uint32_t index)
+static void
+push_free(struct rsb_shared *shared, uint32_t index)
 {
 	struct rsb_shared_node *node = &shared->nodes[index];
 
-	node->id = 0;
 	/* A generation must not come back: at the end of its numbers the slot stays unused. */
 	if (node->generation == UINT32_MAX)
 		return;
@@ -66,47 +112,19 @@ rsb_shared_node_free(struct rsb_shared *shared, uint32_t index)
 	shared->head.first_free = index;
 }
 
-/* Requests are even numbers that go up by two, so their low bits spread well as they are. */
-static uint32_t
-home(uint64_t unique)
+void
+rsb_shared_node_free(struct rsb_shared *shared, uint32_t index)
 {
-	return (uint32_t)(unique >> 1) & (RSB_SHARED_FLIGHT_MAX - 1);
-}
-
-int
-rsb_shared_flight_begin(struct rsb_shared *shared, const struct rsb_shared_flight *flight)
-{
-	uint32_t i = home(flight->unique);
-
-	/* An eighth stays free, so that probing ends. */
-	if (shared->head.n_flight >= RSB_SHARED_FLIGHT_MAX / 8 * 7)
-		return -ENFILE;
-	while (shared->flights[i].unique)
-		i = (i + 1) & (RSB_SHARED_FLIGHT_MAX - 1);
-	shared->flights[i] = *flight;
-	shared->head.n_flight++;
-	return 0;
+	rsb_shared_publish(&shared->nodes[index].id, 0);
+	push_free(shared, index);
 }
 
 void
-rsb_shared_flight_end(struct rsb_shared *shared, uint64_t unique)
+rsb_shared_recover_nodes(struct rsb_shared *shared)
 {
-	const uint32_t mask = RSB_SHARED_FLIGHT_MAX - 1;
-	uint32_t hole = home(unique);
-
-	while (shared->flights[hole].unique && shared->flights[hole].unique != unique)
-		hole = (hole + 1) & mask;
-	if (!shared->flights[hole].unique)
-		return;
-	/* Later ones of the same run move up, or a look-up would stop at the hole. */
-	for (uint32_t i = (hole + 1) & mask; shared->flights[i].unique; i = (i + 1) & mask) {
-		uint32_t want = home(shared->flights[i].unique);
-
-		if (((i - want) & mask) >= ((i - hole) & mask)) {
-			shared->flights[hole] = shared->flights[i];
-			hole = i;
-		}
+	shared->head.first_free = 0;
+	for (uint32_t i = shared->head.n_node; i > 1; i--) {
+		if (!shared->nodes[i].id)
+			push_free(shared, i);
 	}
-	memset(&shared->flights[hole], 0, sizeof(shared->flights[hole]));
-	shared->head.n_flight--;
 }

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/fuse.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,6 +16,9 @@
 #include <sys/wait.h>
 
 #include "fuse/notify.h"
+#include "fuse/options.h"
+#include "fuse/packet.h"
+#include "fuse/settle.h"
 #include "keeper/mountpoint.h"
 #include "util/clock.h"
 #include "util/fd.h"
@@ -25,7 +27,8 @@
 #include "util/str.h"
 
 #define STOP_NS (40 * RSB_NSEC_PER_SEC) /* from a signal to the end of patience */
-#define REQUEST_MAX (FUSE_MIN_READ_BUFFER + (1u << 20))
+#define CRASHES_MAX 5                   /* within CRASHES_NS: then it is given up */
+#define CRASHES_NS (60 * RSB_NSEC_PER_SEC)
 
 struct supervisor {
 	const struct rsb_supervise *opts;
@@ -38,57 +41,12 @@ struct supervisor {
 	pid_t notifier;
 	bool reported;
 	bool mounted;
-	bool unmounted;   /* on request */
+	bool unmounted;                       /* on request */
+	uint64_t crashes_ns[RSB_CRASHES_MAX]; /* when the last ones were, in a circle */
+	size_t n_crash;
 	uint64_t kill_ns; /* when a daemon that was told to stop is killed; 0: never */
 	int exit_status;
 };
-
-int
-rsb_supervise_send(int sock, uint32_t type, int error, const char *text)
-{
-	struct rsb_supervise_msg msg = { .type = type, .error = error };
-
-	(void)snprintf(msg.text, sizeof(msg.text), "%s", text ? text : "");
-	return rsb_fd_send(sock, &msg, sizeof(msg), NULL, 0);
-}
-
-int
-rsb_supervise_recv(int sock, struct rsb_supervise_msg *ret_msg, int *ret_fd)
-{
-	size_t n_fd = 1;
-	int r;
-
-	*ret_fd = -1;
-	r = rsb_fd_recv(sock, ret_msg, sizeof(*ret_msg), ret_fd, &n_fd);
-	if (r <= 0)
-		return r == -ECONNRESET ? 0 : r;
-	if (!n_fd)
-		*ret_fd = -1;
-	ret_msg->text[sizeof(ret_msg->text) - 1] = 0;
-	return r == sizeof(*ret_msg) ? 1 : -EBADMSG;
-}
-
-int
-rsb_supervise_ask_mount(int sock, int *ret_fd, struct rsb_diag *diag)
-{
-	struct rsb_supervise_msg msg;
-	int fd = -1;
-	int r;
-
-	r = rsb_supervise_send(sock, RSB_SUPERVISE_MOUNT, 0, NULL);
-	/* A stop that came meanwhile is not forgotten: it means that there is no mount. */
-	if (r >= 0)
-		r = rsb_supervise_recv(sock, &msg, &fd);
-	if (r <= 0)
-		return r < 0 ? r : -EPIPE;
-	if (msg.type == RSB_SUPERVISE_MOUNTED && fd >= 0) {
-		*ret_fd = fd;
-		return 0;
-	}
-	if (msg.type == RSB_SUPERVISE_STOP)
-		return rsb_diag_set(diag, -EINTR, "stopped before it was mounted");
-	return rsb_diag_set(diag, msg.error < 0 ? msg.error : -EPROTO, "%s", msg.text);
-}
 
 /* Tells who waits for the mount how it went, once. */
 static void
@@ -100,7 +58,7 @@ report(struct supervisor *s, int error, const char *text)
 	if (s->status_fd < 0)
 		return;
 	/* Nobody to tell is no harm. */
-	(void)rsb_supervise_send(s->status_fd, RSB_SUPERVISE_READY, error, text);
+	(void)rsb_packet_send(s->status_fd, RSB_PACKET_READY, error, text);
 	(void)close(s->status_fd);
 	s->status_fd = -1;
 	/* From here on the log is all: who started us may be waiting for its stderr to end. */
@@ -111,11 +69,12 @@ report(struct supervisor *s, int error, const char *text)
 static void
 do_mount(struct supervisor *s)
 {
-	struct rsb_supervise_msg msg = { .type = RSB_SUPERVISE_MOUNTED };
+	struct rsb_packet msg = { .type = RSB_PACKET_MOUNTED };
 	struct rsb_diag diag = { .text = "" };
 	int r;
 
-	r = rsb_mount_do(&s->opts->mount, &s->fuse_fd, &diag);
+	/* A daemon that takes over gets what is there. */
+	r = s->mounted ? 0 : rsb_mount_do(&s->opts->mount, &s->fuse_fd, &diag);
 	s->mounted = r >= 0;
 	msg.error = r < 0 ? r : 0;
 	if (r < 0)
@@ -134,17 +93,17 @@ do_unmount(struct supervisor *s, bool lazy)
 	if (rsb_mountpoint_is_ours(mount->mountpoint, mount->name))
 		r = rsb_mount_undo(mount->mountpoint, lazy);
 	s->unmounted = r >= 0;
-	(void)rsb_supervise_send(s->sock, RSB_SUPERVISE_UNMOUNTED, r, NULL);
+	(void)rsb_packet_send(s->sock, RSB_PACKET_UNMOUNTED, r, NULL);
 }
 
 static void
 on_message(struct supervisor *s)
 {
-	struct rsb_supervise_msg msg;
+	struct rsb_packet msg;
 	int fd;
 	int r;
 
-	r = rsb_supervise_recv(s->sock, &msg, &fd);
+	r = rsb_packet_recv(s->sock, &msg, &fd);
 	if (fd >= 0)
 		(void)close(fd);
 	if (r <= 0) {
@@ -154,13 +113,13 @@ on_message(struct supervisor *s)
 		return;
 	}
 	switch (msg.type) {
-	case RSB_SUPERVISE_MOUNT:
+	case RSB_PACKET_MOUNT:
 		do_mount(s);
 		break;
-	case RSB_SUPERVISE_READY:
+	case RSB_PACKET_READY:
 		report(s, msg.error, msg.text);
 		break;
-	case RSB_SUPERVISE_UNMOUNT:
+	case RSB_PACKET_UNMOUNT:
 		do_unmount(s, msg.error != 0);
 		break;
 	default:
@@ -169,54 +128,6 @@ on_message(struct supervisor *s)
 }
 
 /* ---- after the daemon ---- */
-
-static void
-answer_eio(int fd, uint64_t unique)
-{
-	struct fuse_out_header head = { .len = sizeof(head), .error = -EIO, .unique = unique };
-
-	/* ENOENT: it was answered. */
-	(void)!write(fd, &head, sizeof(head));
-}
-
-/* Requests that nobody has read. */
-static void
-answer_queued(struct supervisor *s, uint8_t *buf)
-{
-	struct fuse_in_header head;
-
-	while (read(s->fuse_fd, buf, REQUEST_MAX) >= (ssize_t)sizeof(head)) {
-		memcpy(&head, buf, sizeof(head));
-		if (head.opcode != FUSE_FORGET && head.opcode != FUSE_BATCH_FORGET &&
-			head.opcode != FUSE_INTERRUPT)
-			answer_eio(s->fuse_fd, head.unique);
-	}
-}
-
-/*
- * Answers all that the kernel waits for. Without that the notifier could hang in the kernel for
- * ever, and with its copy of the descriptor the connection would never end.
- */
-static void
-answer_all(struct supervisor *s)
-{
-	rsb_autofree uint8_t *buf = malloc(REQUEST_MAX);
-
-	if (!buf || rsb_fd_nonblock(s->fuse_fd, true) < 0)
-		return;
-	for (uint32_t i = 0; i < RSB_SHARED_FLIGHT_MAX; i++) {
-		if (s->shared->flights[i].unique)
-			answer_eio(s->fuse_fd, s->shared->flights[i].unique);
-	}
-	for (int i = 0; i < 100; i++) {
-		struct pollfd fd = { .fd = s->fuse_fd, .events = POLLIN };
-
-		answer_queued(s, buf);
-		if (waitpid(s->notifier, NULL, WNOHANG) != 0)
-			break;
-		(void)poll(&fd, 1, 20);
-	}
-}
 
 /* No dead mount stays, whatever became of the daemon. */
 static void
@@ -228,11 +139,95 @@ clean_up(struct supervisor *s)
 		rsb_mount_undo(mount->mountpoint, true) < 0)
 		rsb_err("'%s' could not be unmounted", mount->mountpoint);
 	if (s->fuse_fd >= 0) {
-		answer_all(s);
+		rsb_settle_all(s->fuse_fd, s->shared, s->notifier);
 		(void)close(s->fuse_fd);
 	}
+	if (s->notifier <= 0)
+		return;
 	(void)kill(s->notifier, SIGKILL);
 	(void)waitpid(s->notifier, NULL, 0);
+}
+
+static int start_all(struct supervisor *s);
+static int start_notifier(struct supervisor *s, int *ret_sock);
+
+/*
+ * A crash can be survived: there is a mount, nobody wants it to end, and its kernel can be told to
+ * drop all names, for which ones it has nobody knows any more.
+ */
+static bool
+can_go_on(const struct supervisor *s)
+{
+	const struct rsb_shared_head *head = &s->shared->head;
+
+	return s->mounted && !s->unmounted && !s->kill_ns && head->live && !head->no_epoch;
+}
+
+static bool
+is_crash_loop(struct supervisor *s, uint64_t now_ns)
+{
+	size_t n = s->opts->crashes;
+	uint64_t *oldest = &s->crashes_ns[n ? s->n_crash++ % n : 0];
+	bool loop = !n || (*oldest && now_ns - *oldest < CRASHES_NS);
+
+	*oldest = now_ns;
+	return loop;
+}
+
+/* 1: the mount is given up; 0: another daemon goes on with it. */
+static int
+on_crash(struct supervisor *s, int signal)
+{
+	struct rsb_shared_head *head = &s->shared->head;
+
+	head->n_restart++;
+	head->last_signal = signal;
+	rsb_err("the daemon was ended by signal %d", signal);
+	if (can_go_on(s) && !is_crash_loop(s, rsb_now_ns())) {
+		/* The notifier of before ends with its socket. */
+		if (s->sock >= 0)
+			(void)close(s->sock);
+		s->sock = -1;
+		if (start_all(s) >= 0)
+			return 0;
+	}
+	rsb_err("the mount is given up");
+	report(s, -EIO, "the daemon was ended by a signal");
+	return 1;
+}
+
+/* 1: the daemon has ended. */
+static int
+on_daemon_end(struct supervisor *s, int status)
+{
+	s->daemon = 0;
+	s->exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+	if (WIFSIGNALED(status))
+		return on_crash(s, WTERMSIG(status));
+	report(s, -EIO, "the daemon ended without a reason");
+	return 1;
+}
+
+/* Whatever it was told and had not done is told again by the daemon. */
+static void
+on_notifier_end(struct supervisor *s)
+{
+	int sock = -1;
+	int r;
+
+	s->notifier = 0;
+	if (s->kill_ns || s->sock < 0 || !s->mounted)
+		return;
+	r = start_notifier(s, &sock);
+	if (r >= 0)
+		r = rsb_packet_send_fd(s->sock, RSB_PACKET_NOTIFIER, sock);
+	/* It ends with the daemon, too. */
+	if (r >= 0)
+		rsb_warn("the notifier ended; another one is started");
+	else if (r != -EPIPE)
+		(void)rsb_err_r(r, "there is no notifier: commands tell that the mount is late");
+	if (sock >= 0)
+		(void)close(sock);
 }
 
 /* 1: the daemon has ended. */
@@ -240,16 +235,15 @@ static int
 reap(struct supervisor *s)
 {
 	int status;
+	pid_t pid;
 
-	if (waitpid(s->daemon, &status, WNOHANG) != s->daemon)
-		return 0;
-	s->exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
-	if (WIFSIGNALED(status)) {
-		rsb_err("the daemon was ended by signal %d: unmounting", WTERMSIG(status));
-		report(s, -EIO, "the daemon was ended by a signal");
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		if (pid == s->notifier)
+			on_notifier_end(s);
+		else if (pid == s->daemon && on_daemon_end(s, status))
+			return 1;
 	}
-	report(s, -EIO, "the daemon ended without a reason");
-	return 1;
+	return 0;
 }
 
 static void
@@ -262,7 +256,7 @@ on_signal(struct supervisor *s)
 	if (s->kill_ns || s->sock < 0)
 		return;
 	s->kill_ns = rsb_now_ns() + STOP_NS;
-	(void)rsb_supervise_send(s->sock, RSB_SUPERVISE_STOP, 0, NULL);
+	(void)rsb_packet_send(s->sock, RSB_PACKET_STOP, 0, NULL);
 }
 
 static int
@@ -294,23 +288,51 @@ supervise_loop(struct supervisor *s)
  * buffers before them, and a leak checker looks at the end of each.
  */
 
-static pid_t
-start_notifier(int sock, bool foreground)
+/*
+ * Only when both are killed it is for the notifier to see that no dead mount stays: then the
+ * supervisor is not its parent any more.
+ */
+static void
+notifier_main(const struct supervisor *s, int sock, pid_t supervisor)
 {
-	pid_t pid = fork();
+	const struct rsb_mount_opts *mount = &s->opts->mount;
 
-	if (pid != 0)
-		return pid;
-	rsb_spawn_reset_signals();
-	rsb_spawn_close_fds(&sock, 1);
-	if (!foreground)
-		(void)dup2(0, 2);
-	(void)prctl(PR_SET_NAME, "rsb-notify");
-	/* The terminal's signals are the supervisor's business. */
-	(void)signal(SIGINT, SIG_IGN);
-	(void)signal(SIGHUP, SIG_IGN);
 	rsb_notify_main(sock);
+	if (getppid() != supervisor && rsb_mountpoint_is_ours(mount->mountpoint, mount->name))
+		(void)rsb_mount_undo(mount->mountpoint, true);
 	exit(0);
+}
+
+/* *ret_sock: the daemon's end. */
+static int
+start_notifier(struct supervisor *s, int *ret_sock)
+{
+	pid_t supervisor = getpid();
+	int pair[2];
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	pid = fork();
+	if (pid == 0) {
+		rsb_spawn_reset_signals();
+		rsb_spawn_close_fds(&pair[1], 1);
+		if (!s->opts->foreground)
+			(void)dup2(0, 2);
+		(void)prctl(PR_SET_NAME, "rsb-notify");
+		/* The terminal's signals are the supervisor's business. */
+		(void)signal(SIGINT, SIG_IGN);
+		(void)signal(SIGHUP, SIG_IGN);
+		notifier_main(s, pair[1], supervisor);
+	}
+	(void)close(pair[1]);
+	if (pid < 0) {
+		(void)close(pair[0]);
+		return -errno;
+	}
+	s->notifier = pid;
+	*ret_sock = pair[0];
+	return 0;
 }
 
 /* The daemon's process: keeps its two sockets, the log, and what opts->arg may have open. */
@@ -334,11 +356,31 @@ start_daemon(struct supervisor *s, int sock, int notify_sock)
 	exit(s->opts->daemon(s->opts->arg, s->shared, sock, notify_sock));
 }
 
+/* Daemon and notifier, also in place of those that died. */
 static int
 start_all(struct supervisor *s)
 {
 	int to_daemon[2];
-	int to_notifier[2];
+	int notify_sock = -1;
+	int r;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, to_daemon) < 0)
+		return -errno;
+	s->sock = to_daemon[0];
+	r = start_notifier(s, &notify_sock);
+	if (r >= 0) {
+		s->daemon = start_daemon(s, to_daemon[1], notify_sock);
+		r = s->daemon < 0 ? -errno : 0;
+	}
+	(void)close(to_daemon[1]);
+	if (notify_sock >= 0)
+		(void)close(notify_sock);
+	return r;
+}
+
+static int
+watch_signals(struct supervisor *s)
+{
 	sigset_t mask;
 
 	(void)sigemptyset(&mask);
@@ -350,21 +392,7 @@ start_all(struct supervisor *s)
 	if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0)
 		return -errno;
 	s->signal_fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (s->signal_fd < 0 ||
-		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, to_daemon) < 0 ||
-		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, to_notifier) < 0)
-		return -errno;
-	s->sock = to_daemon[0];
-	s->notifier = start_notifier(to_notifier[1], s->opts->foreground);
-	if (s->notifier < 0)
-		return -errno;
-	(void)close(to_notifier[1]);
-	s->daemon = start_daemon(s, to_daemon[1], to_notifier[0]);
-	if (s->daemon < 0)
-		return -errno;
-	(void)close(to_daemon[1]);
-	(void)close(to_notifier[0]);
-	return 0;
+	return s->signal_fd < 0 ? -errno : 0;
 }
 
 /* The supervisor's whole life. */
@@ -381,7 +409,9 @@ supervise_main(const struct rsb_supervise *opts, int status_fd)
 	int r;
 
 	(void)prctl(PR_SET_NAME, "rsb-supervise");
-	r = rsb_shared_new(&s.shared);
+	r = rsb_shared_new(&s.shared, NULL);
+	if (r >= 0)
+		r = watch_signals(&s);
 	if (r >= 0)
 		r = start_all(&s);
 	if (r < 0) {
@@ -410,11 +440,11 @@ detach(void)
 static int
 wait_for_report(int sock, struct rsb_diag *diag)
 {
-	struct rsb_supervise_msg msg;
+	struct rsb_packet msg;
 	int fd;
 	int r;
 
-	r = rsb_supervise_recv(sock, &msg, &fd);
+	r = rsb_packet_recv(sock, &msg, &fd);
 	if (r <= 0)
 		return rsb_diag_set(diag, r < 0 ? r : -EIO, "the supervisor ended at once");
 	if (msg.error < 0)

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "fuse/shared.h"
 #include "keeper/keeper.h"
 #include "util/clock.h"
 #include "util/fd.h"
@@ -347,6 +348,32 @@ rsb_uplink_state(struct rsb_uplink *uplink)
 	if (!uplink->direct)
 		return rsb_keeper_state_name(rsb_keeper_state(uplink->keeper));
 	return rsb_link_state(uplink->link) == RSB_LINK_LIVE ? "live" : "reconnecting";
+}
+
+int
+rsb_uplink_reload(struct rsb_uplink *uplink, struct rsb_diag *diag)
+{
+	int r;
+
+	if (uplink->direct)
+		return 0;
+	r = rsb_state_load(uplink->dir, &uplink->state, diag);
+	return r < 0 ? r : load_key(uplink, diag);
+}
+
+void
+rsb_uplink_say_restarted(struct rsb_uplink *uplink, const struct rsb_shared *shared)
+{
+	const struct rsb_shared_head *head = &shared->head;
+	struct rsb_diag text;
+
+	if (head->last_signal)
+		(void)rsb_diag_set(&text, 0,
+			"the daemon was ended by signal %d; another one goes on (crash %u of this mount)",
+			(int)head->last_signal, head->n_restart);
+	else
+		(void)rsb_diag_set(&text, 0, "another build of rsb-mount goes on with the mount");
+	rsb_uplink_say(uplink, head->last_signal ? "crashed" : "upgraded", text.text);
 }
 
 void

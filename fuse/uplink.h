@@ -15,6 +15,7 @@
 
 #define RSB_UPLINK_WAIT_S 90u /* for the first connection */
 
+struct rsb_shared;
 struct rsb_uplink;
 
 struct rsb_uplink_info {
@@ -41,6 +42,11 @@ void rsb_uplink_close(struct rsb_uplink *uplink);
 RSB_DEFINE_CLEANUP(struct rsb_uplink *, rsb_uplink_close)
 const struct rsb_uplink_info *rsb_uplink_info(const struct rsb_uplink *uplink);
 
+/*
+ * In the process of a daemon that goes on after another one: what that one has changed in the state
+ * since the fork.
+ */
+rsb_nodiscard int rsb_uplink_reload(struct rsb_uplink *uplink, struct rsb_diag *diag);
 /* Begins to connect. link is borrowed and outlives uplink's stop. */
 rsb_nodiscard int rsb_uplink_start(
 	struct rsb_uplink *uplink, struct rsb_link *link, struct rsb_diag *diag);
@@ -57,6 +63,8 @@ void rsb_uplink_tick(struct rsb_uplink *uplink);
 void rsb_uplink_say(struct rsb_uplink *uplink, const char *kind, const char *text);
 /* For status. */
 const char *rsb_uplink_state(struct rsb_uplink *uplink);
+/* The daemon before this one died, or made way: the event log says so. */
+void rsb_uplink_say_restarted(struct rsb_uplink *uplink, const struct rsb_shared *shared);
 /* The state says where it is mounted, also afterwards: the next mount goes there. */
 void rsb_uplink_mounted(struct rsb_uplink *uplink, const char *mountpoint);
 

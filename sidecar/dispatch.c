@@ -90,6 +90,11 @@ admit(struct rsb_request *rq)
 	int r;
 
 	if (rsb_ops[rq->op].flags & RSB_OP_WRITES) {
+		/*
+		 * The number before its own; more than were seen only from another process of the
+		 * host, when calls were given up in between that will not come.
+		 */
+		sess->fifo_seen = rsb_max(sess->fifo_seen, rq->after);
 		rq->fifo = ++sess->fifo_seen;
 		r = rsb_workers_push(sess->mutator, rq);
 		if (r < 0)

@@ -23,7 +23,7 @@ static void
 world_new(struct world *w)
 {
 	*w = (struct world){ .id = 1 };
-	ck_assert_int_eq(rsb_shared_new(&w->shared), 0);
+	ck_assert_int_eq(rsb_shared_new(&w->shared, NULL), 0);
 	ck_assert_int_eq(rsb_inodes_new(w->shared, on_forget, w, &w->inodes), 0);
 }
 

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "fuse/handle.h"
+#include "fuse/ledger.h"
 #include "fuse/names.h"
 #include "tests/unit/unit.h"
 
@@ -27,7 +28,7 @@ static void
 world_new(struct world *w)
 {
 	*w = (struct world){ .forgot_id = 0 };
-	ck_assert_int_eq(rsb_shared_new(&w->shared), 0);
+	ck_assert_int_eq(rsb_shared_new(&w->shared, NULL), 0);
 	ck_assert_int_eq(rsb_inodes_new(w->shared, on_forget, w, &w->inodes), 0);
 }
 
@@ -342,15 +343,58 @@ START_TEST(lent_names_are_claimed_back_once)
 }
 END_TEST
 
+START_TEST(nodes_come_back_with_another_process)
+{
+	uint64_t n_counted = 0;
+	const struct rsb_attr attr = file(100);
+	struct rsb_inode *a;
+	struct rsb_inode *d;
+	uint64_t nodeid;
+	struct world w;
+
+	world_new(&w);
+	d = given(&w, 4, 99);
+	rsb_inodes_take_gifts(w.inodes, &n_counted);
+	a = given(&w, 5, 100);
+	ck_assert_uint_eq(n_counted, 1);
+	rsb_inode_hint(a, d, rsb_bytes_str("name"));
+	rsb_inode_hint(d, rsb_inode_root(w.inodes), rsb_bytes_str("dir"));
+	rsb_inode_looked_up(a);
+	rsb_inode_looked_up(d);
+	nodeid = a->nodeid;
+	/* It is killed here. */
+	ck_assert_int_eq(rsb_inodes_new(w.shared, on_forget, &w, &w.inodes), 0);
+	a = rsb_inode_by_nodeid(w.inodes, nodeid);
+	ck_assert_ptr_nonnull(a);
+	ck_assert_ptr_eq(rsb_inode_by_id(w.inodes, 5), a);
+	ck_assert_uint_eq(a->wire.ino, 100);
+	ck_assert_uint_eq(a->attr.mode, S_IFREG);
+	ck_assert_int_eq(rsb_inode_depth(a), 1);
+	/* The reply comes once more: its gift is not counted again. */
+	rsb_inodes_take_gifts(w.inodes, &n_counted);
+	ck_assert_int_eq(rsb_inode_given(w.inodes, 5, &attr, &a), 0);
+	rsb_inodes_take_gifts(w.inodes, NULL);
+	rsb_inode_unref(a);
+	rsb_inodes_sweep(w.inodes);
+	ck_assert_uint_eq(w.forgot_id, 0);
+	rsb_inode_forget(a, 1);
+	ck_assert_uint_eq(w.forgot_id, 5);
+	ck_assert_uint_eq(w.forgot_n, 1);
+	world_free(&w);
+}
+END_TEST
+
 START_TEST(handles_hold_their_node)
 {
 	struct rsb_handles *handles;
+	struct rsb_ledger *ledger;
 	struct rsb_handle *h;
 	struct rsb_inode *a;
 	struct world w;
 
 	world_new(&w);
-	ck_assert_int_eq(rsb_handles_new(&handles), 0);
+	ck_assert_int_eq(rsb_ledger_new(w.shared, &ledger), 0);
+	ck_assert_int_eq(rsb_handles_new(ledger, &handles), 0);
 	a = given(&w, 5, 100);
 	ck_assert_int_eq(rsb_handle_open(handles, a, 7, O_WRONLY | O_APPEND, &h), 0);
 	rsb_inode_unref(a);
@@ -365,6 +409,7 @@ START_TEST(handles_hold_their_node)
 	ck_assert_ptr_null(rsb_handle_get(handles, 7));
 	ck_assert_uint_eq(w.forgot_id, 5);
 	rsb_handles_free(handles);
+	rsb_ledger_free(ledger);
 	world_free(&w);
 }
 END_TEST
@@ -396,12 +441,14 @@ END_TEST
 START_TEST(a_full_table_of_handles_recovers)
 {
 	struct rsb_handles *handles;
+	struct rsb_ledger *ledger;
 	struct rsb_handle *h, *over;
 	struct rsb_inode *a;
 	struct world w;
 
 	world_new(&w);
-	ck_assert_int_eq(rsb_handles_new(&handles), 0);
+	ck_assert_int_eq(rsb_ledger_new(w.shared, &ledger), 0);
+	ck_assert_int_eq(rsb_handles_new(ledger, &handles), 0);
 	a = given(&w, 5, 100);
 	for (uint64_t fh = 1; fh <= RSB_FHS_MAX; fh++)
 		ck_assert_int_eq(rsb_handle_open(handles, a, fh, O_RDONLY, &h), 0);
@@ -410,6 +457,7 @@ START_TEST(a_full_table_of_handles_recovers)
 	rsb_handle_unref(handles, h);
 	ck_assert_int_eq(rsb_handle_open(handles, a, UINT64_MAX, O_RDONLY, &over), 0);
 	rsb_handles_free(handles);
+	rsb_ledger_free(ledger);
 	rsb_inode_unref(a);
 	world_free(&w);
 }
@@ -431,6 +479,7 @@ main(void)
 		names_are_found_absent_or_unknown,
 		the_oldest_name_gives_way,
 		lent_names_are_claimed_back_once,
+		nodes_come_back_with_another_process,
 		handles_hold_their_node,
 		a_full_table_returns_the_gift_and_recovers,
 		a_full_table_of_handles_recovers,

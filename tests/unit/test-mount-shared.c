@@ -1,21 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
-#include <stdbool.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "fuse/shared.h"
 #include "tests/unit/unit.h"
-
-static bool
-is_there(const struct rsb_shared *s, uint64_t unique)
-{
-	for (uint32_t i = 0; i < RSB_SHARED_FLIGHT_MAX; i++) {
-		if (s->flights[i].unique == unique)
-			return true;
-	}
-	return false;
-}
 
 START_TEST(a_slot_comes_back_with_another_generation)
 {
@@ -23,7 +12,7 @@ START_TEST(a_slot_comes_back_with_another_generation)
 	uint32_t a;
 	uint32_t b;
 
-	ck_assert_int_eq(rsb_shared_new(&s), 0);
+	ck_assert_int_eq(rsb_shared_new(&s, NULL), 0);
 	ck_assert_uint_eq(s->nodes[1].id, 1);
 	ck_assert_int_eq(rsb_shared_node_new(s, &a), 0);
 	ck_assert_uint_eq(a, 2);
@@ -44,7 +33,7 @@ START_TEST(a_used_up_slot_stays_unused)
 	uint32_t a;
 	uint32_t b;
 
-	ck_assert_int_eq(rsb_shared_new(&s), 0);
+	ck_assert_int_eq(rsb_shared_new(&s, NULL), 0);
 	ck_assert_int_eq(rsb_shared_node_new(s, &a), 0);
 	s->nodes[a].generation = UINT32_MAX;
 	rsb_shared_node_free(s, a);
@@ -54,60 +43,48 @@ START_TEST(a_used_up_slot_stays_unused)
 }
 END_TEST
 
-START_TEST(remembers_requests_until_they_are_answered)
+START_TEST(a_node_counts_only_with_its_id)
 {
-	struct rsb_shared_flight f = { .unique = 0 };
 	struct rsb_shared *s;
+	uint32_t a;
+	uint32_t b;
 
-	ck_assert_int_eq(rsb_shared_new(&s), 0);
-	/* All want the same place. */
-	for (uint64_t i = 1; i <= 100; i++) {
-		f.unique = i * 2 * RSB_SHARED_FLIGHT_MAX;
-		ck_assert_int_eq(rsb_shared_flight_begin(s, &f), 0);
-	}
-	for (uint64_t i = 1; i <= 100; i += 2)
-		rsb_shared_flight_end(s, i * 2 * RSB_SHARED_FLIGHT_MAX);
-	rsb_shared_flight_end(s, 12345);
-	ck_assert_uint_eq(s->head.n_flight, 50);
-	for (uint64_t i = 1; i <= 100; i++)
-		ck_assert_int_eq(is_there(s, i * 2 * RSB_SHARED_FLIGHT_MAX), i % 2 == 0);
-	for (uint64_t i = 2; i <= 100; i += 2)
-		rsb_shared_flight_end(s, i * 2 * RSB_SHARED_FLIGHT_MAX);
-	ck_assert_uint_eq(s->head.n_flight, 0);
-	rsb_shared_free(s);
-}
-END_TEST
-
-START_TEST(is_full_before_probing_never_ends)
-{
-	struct rsb_shared_flight f = { .unique = 2 };
-	struct rsb_shared *s;
-	uint32_t n = 0;
-
-	ck_assert_int_eq(rsb_shared_new(&s), 0);
-	while (rsb_shared_flight_begin(s, &f) == 0) {
-		f.unique += 2;
-		n++;
-	}
-	ck_assert_uint_eq(n, RSB_SHARED_FLIGHT_MAX / 8 * 7);
-	rsb_shared_flight_end(s, 2 * n + 100);
+	ck_assert_int_eq(rsb_shared_new(&s, NULL), 0);
+	ck_assert_int_eq(rsb_shared_node_new(s, &a), 0);
+	s->nodes[a].id = 5;
+	ck_assert_int_eq(rsb_shared_node_new(s, &b), 0);
+	/* The process was killed before it had filled b, and its list of free ones is nonsense. */
+	s->head.first_free = a;
+	rsb_shared_recover_nodes(s);
+	ck_assert_uint_eq(s->head.first_free, b);
+	ck_assert_uint_eq(s->nodes[b].next_free, 0);
 	rsb_shared_free(s);
 }
 END_TEST
 
 START_TEST(is_seen_by_another_process)
 {
-	struct rsb_shared_flight f = { .unique = 42 };
 	struct rsb_shared *s;
+	struct rsb_shared *again;
+	int status = 1;
 	pid_t pid;
+	int fd;
 
-	ck_assert_int_eq(rsb_shared_new(&s), 0);
+	ck_assert_int_eq(rsb_shared_new(&s, &fd), 0);
 	pid = fork();
-	if (pid == 0)
-		_exit(rsb_shared_flight_begin(s, &f) == 0 ? 0 : 1);
-	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
-	ck_assert(is_there(s, 42));
+	if (pid == 0) {
+		s->hand.unique = 42;
+		_exit(0);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_uint_eq(s->hand.unique, 42);
+	ck_assert_int_eq(rsb_shared_map(fd, &again), 0);
+	ck_assert_uint_eq(again->hand.unique, 42);
+	rsb_shared_free(again);
+	s->head.magic++;
+	ck_assert_int_eq(rsb_shared_map(fd, &again), -EPROTONOSUPPORT);
 	rsb_shared_free(s);
+	(void)close(fd);
 }
 END_TEST
 
@@ -117,8 +94,7 @@ main(void)
 	const TTest *const tests[] = {
 		a_slot_comes_back_with_another_generation,
 		a_used_up_slot_stays_unused,
-		remembers_requests_until_they_are_answered,
-		is_full_before_probing_never_ends,
+		a_node_counts_only_with_its_id,
 		is_seen_by_another_process,
 	};
 

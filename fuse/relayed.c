@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+#include "fuse/relayed.h"
+
+#include <errno.h>
+
+#include "fuse/pipe.h"
+
+struct rsb_relayed *
+rsb_relayed_find(struct rsb_guest *client, uint64_t near)
+{
+	struct rsb_list *pos;
+
+	rsb_list_for_each (pos, rsb_guest_procs(client)) {
+		struct rsb_relayed *proc = rsb_list_entry(pos, struct rsb_relayed, of_client);
+
+		if (proc->near == near && !proc->freed)
+			return proc;
+	}
+	return NULL;
+}
+
+/* There is one: the relay counts as many as the table has. */
+static struct rsb_shared_proc *
+free_entry(struct rsb_shared *shared)
+{
+	struct rsb_shared_proc *entry = shared->procs;
+
+	while (entry->far)
+		entry++;
+	return entry;
+}
+
+int
+rsb_relayed_new(struct rsb_relay *relay, struct rsb_guest *client, uint64_t near,
+	unsigned int streams, struct rsb_relayed **ret_proc)
+{
+	struct rsb_relayed *proc;
+	int r;
+
+	if (rsb_relayed_find(client, near))
+		return -EEXIST;
+	if (relay->n_proc >= RSB_RELAY_PROCS_MAX)
+		return -EAGAIN;
+	proc = rsb_new(struct rsb_relayed);
+	if (!proc)
+		return -ENOMEM;
+	proc->relay = relay;
+	proc->client = rsb_guest_serial(client);
+	proc->near = near;
+	proc->far = rsb_link_new_ids(relay->fs->link, 1);
+	r = rsb_pipe_new(relay->pipes, client, near, proc->far, streams, &proc->pipe);
+	if (r < 0) {
+		free(proc);
+		return r;
+	}
+	proc->shared = free_entry(relay->fs->shared);
+	proc->shared->left = 0;
+	rsb_shared_publish(&proc->shared->far, proc->far);
+	rsb_list_append(&relay->procs, &proc->all);
+	rsb_list_append(rsb_guest_procs(client), &proc->of_client);
+	relay->n_proc++;
+	*ret_proc = proc;
+	return 0;
+}
+
+int
+rsb_relayed_restore(
+	struct rsb_relay *relay, struct rsb_shared_proc *shared, struct rsb_relayed **ret_proc)
+{
+	struct rsb_relayed *proc = rsb_new(struct rsb_relayed);
+
+	if (!proc)
+		return -ENOMEM;
+	proc->relay = relay;
+	proc->far = shared->far;
+	proc->shared = shared;
+	proc->alive = true;
+	proc->started = true;
+	proc->freed = true;
+	rsb_list_init(&proc->of_client);
+	rsb_list_append(&relay->procs, &proc->all);
+	relay->n_proc++;
+	*ret_proc = proc;
+	return 0;
+}
+
+void
+rsb_relayed_free(struct rsb_relayed *proc)
+{
+	rsb_shared_publish(&proc->shared->far, 0);
+	rsb_list_remove(&proc->all);
+	rsb_list_remove(&proc->of_client);
+	rsb_pipe_free(proc->pipe);
+	proc->relay->n_proc--;
+	free(proc);
+}
+
+size_t
+rsb_relay_count(const struct rsb_relay *relay, bool attended)
+{
+	struct rsb_list *pos;
+	size_t n = 0;
+
+	rsb_list_for_each (pos, &relay->procs) {
+		const struct rsb_relayed *proc = rsb_list_entry(pos, struct rsb_relayed, all);
+
+		n += attended ? proc->client != 0 : proc->alive;
+	}
+	return n;
+}
+
+uint64_t
+rsb_relay_idle_ns(const struct rsb_relay *relay)
+{
+	return rsb_relay_count(relay, false) ? 0 : rsb_loop_now(relay->loop) - relay->last_ns;
+}
+
+struct rsb_pipe *
+rsb_relay_pipe(struct rsb_guest *client, uint64_t chan)
+{
+	struct rsb_relayed *proc = rsb_relayed_find(client, RSB_CHAN_PROC(chan));
+
+	return proc ? proc->pipe : NULL;
+}
+
+void
+rsb_relay_credit(struct rsb_guest *client)
+{
+	struct rsb_list *pos;
+
+	rsb_list_for_each (pos, rsb_guest_procs(client)) {
+		struct rsb_relayed *proc = rsb_list_entry(pos, struct rsb_relayed, of_client);
+
+		if (proc->pipe)
+			rsb_pipe_credit(proc->pipe);
+	}
+}

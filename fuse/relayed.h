@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef RSB_RELAYED_H
+#define RSB_RELAYED_H
+
+/*
+ * One command on its way through the daemon, and the table of all; private to fuse/relay.c. That it
+ * is there stands in the shared mapping from before it is asked for until nothing of it lives, so
+ * that the next daemon waits for it too.
+ */
+
+#include "fuse/relay.h"
+#include "fuse/shared.h"
+
+struct rsb_relay {
+	struct rsb_control *control;
+	struct rsb_loop *loop;
+	struct rsb_fs *fs;
+	struct rsb_barrier *barrier;
+	struct rsb_pipes *pipes;
+	struct rsb_list procs;
+	struct rsb_list orders;
+	size_t n_proc;
+	uint64_t grace_ms;
+	uint64_t last_ns; /* when nothing of a command lived any more */
+};
+
+struct rsb_relayed {
+	struct rsb_relay *relay;
+	struct rsb_shared_proc *shared;
+	struct rsb_list all;
+	struct rsb_list of_client;
+	uint64_t client; /* serial; 0: gone */
+	uint64_t near;
+	uint64_t far;
+	struct rsb_pipe *pipe;
+	size_t n_order; /* that hold it */
+	bool alive;     /* something of it may live: counted by the barrier */
+	bool started;
+	bool freed; /* nobody asks for it any more */
+};
+
+/* Opens its streams (as of rsb_pipe_streams()). -EEXIST, -EAGAIN over RSB_RELAY_PROCS_MAX. */
+rsb_nodiscard int rsb_relayed_new(struct rsb_relay *relay, struct rsb_guest *client, uint64_t near,
+	unsigned int streams, struct rsb_relayed **ret_proc);
+/* One of a daemon that died, without client and streams. */
+rsb_nodiscard int rsb_relayed_restore(
+	struct rsb_relay *relay, struct rsb_shared_proc *shared, struct rsb_relayed **ret_proc);
+void rsb_relayed_free(struct rsb_relayed *proc);
+/* The one that client calls near. NULL: none such. */
+struct rsb_relayed *rsb_relayed_find(struct rsb_guest *client, uint64_t near);
+
+#endif
