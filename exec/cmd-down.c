@@ -36,9 +36,9 @@ end_sandbox(struct down *down, const struct rsb_where *where, char **env, struct
 		down->how = (int)session.config.sandbox.on_down;
 	switch (down->how) {
 	case RSB_CONFIG_DOWN_KILL:
-		return rsb_keeper_destroy(&session.env, &where->state, diag);
+		return rsb_keeper_destroy(&session.env, &session.state, diag);
 	case RSB_CONFIG_DOWN_PAUSE:
-		r = session.backend->ops->pause(session.backend, where->state.sandbox_id, diag);
+		r = session.backend->ops->pause(session.backend, session.state.sandbox_id, diag);
 		/* Paused already, or gone: there is nothing left to pause. */
 		if (r == -EBUSY || r == -ENOENT)
 			return 0;

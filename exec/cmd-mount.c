@@ -51,31 +51,46 @@ find_place(
 
 /* The sandbox may have been paused meanwhile; and it remembers where it is mounted now. */
 static int
-prepare(const struct rsb_where *where, const struct rsb_verb_common *common,
-	const struct place *place, char **env, struct rsb_diag *diag)
+prepare(struct rsb_verb_session *session, const struct place *place, struct rsb_diag *diag)
 {
-	RSB_CLEANUP(rsb_verb_session_done) struct rsb_verb_session session = { 0 };
 	RSB_CLEANUP(rsb_sandbox_done) struct rsb_sandbox sandbox = { 0 };
-	struct rsb_verb_session_of of = { .root = where->root,
-		.name = where->state.name,
-		.project_dir = where->state.local_dir };
-	struct rsb_state *state = &session.state;
+	struct rsb_state *state = &session->state;
 	int r;
 
-	r = rsb_verb_session_open(&session, &of, common, env, diag);
-	if (r >= 0)
-		r = rsb_keeper_resume(&session.env, state, &sandbox, diag);
+	r = rsb_keeper_resume(&session->env, state, &sandbox, diag);
 	if (r == -ENOENT)
 		return rsb_diag_set(diag, r, "the sandbox %s is gone; 'rsb destroy %s' forgets it",
-			where->state.name, where->state.name);
+			state->name, state->name);
 	if (r < 0)
 		return r;
 	(void)strcpy(state->mountpoint, place->path);
 	state->made_mountpoint = place->made;
-	r = rsb_state_save(session.dir, state);
+	r = rsb_state_save(session->dir, state);
 	return r < 0 ? rsb_diag_set(diag, r, "the state in %s cannot be written: %s",
-			       rsb_state_path(session.dir), strerror(-r))
+			       rsb_state_path(session->dir), strerror(-r))
 		     : 0;
+}
+
+/* All under the state's lock, so that what it says is where the daemon is. */
+static int
+mount_there(const struct rsb_where *where, const struct rsb_verb_common *common,
+	const struct place *place, char **env, struct rsb_diag *diag)
+{
+	RSB_CLEANUP(rsb_verb_session_done) struct rsb_verb_session session = { 0 };
+	struct rsb_verb_session_of of = { .root = where->root,
+		.name = where->state.name,
+		.project_dir = where->state.local_dir };
+	int r;
+
+	r = rsb_verb_session_open(&session, &of, common, env, diag);
+	if (r < 0)
+		return r;
+	if (rsb_mountpoint_is_ours(session.state.mountpoint, session.state.name))
+		return rsb_diag_set(diag, -EBUSY, "the sandbox %s is mounted already, at %s",
+			session.state.name, session.state.mountpoint);
+	r = prepare(&session, place, diag);
+	return r < 0 ? r
+		     : rsb_daemon_start(session.state.name, place->path, common->overrides, diag);
 }
 
 /* A daemon that only serves commands gives way, unless some run. */
@@ -122,9 +137,7 @@ do_mount(const struct rsb_verb_common *common, const char *name, const char *dir
 	if (r >= 0)
 		r = find_place(&where, dir, &place, diag);
 	if (r >= 0)
-		r = prepare(&where, common, &place, env, diag);
-	if (r >= 0)
-		r = rsb_daemon_start(where.state.name, place.path, common->overrides, diag);
+		r = mount_there(&where, common, &place, env, diag);
 	if (r >= 0)
 		return say(common, &where.state, place.path);
 	if (place.made)

@@ -304,9 +304,7 @@ say_what_next(const struct up *up, const char *how)
 static int
 start_daemon(struct up *up, struct rsb_diag *diag)
 {
-	/* The daemon takes the lock itself. */
-	rsb_state_unlock(up->session.dir, RSB_STATE_LOCK);
-	up->session.locked = false;
+	/* Still under our lock: whoever comes meanwhile finds it mounted, or finds us gone. */
 	return rsb_daemon_start(up->name, up->mountpoint, up->common.overrides, diag);
 }
 
@@ -314,11 +312,7 @@ start_daemon(struct up *up, struct rsb_diag *diag)
 static void
 undo(struct up *up)
 {
-	bool locked =
-		up->session.locked ||
-		(up->made_sandbox && rsb_state_lock(up->session.dir, RSB_STATE_LOCK, true) >= 0);
-
-	if (up->made_sandbox && locked)
+	if (up->made_sandbox && up->session.locked)
 		(void)rsb_keeper_destroy(&up->session.env, &up->session.state, NULL);
 	if (up->made_mountpoint)
 		(void)rmdir(up->mountpoint);

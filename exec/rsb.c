@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,6 +35,18 @@ print_help(FILE *to)
 	(void)fputs("\n'rsb VERB --help' tells its options, rsb(1) the rest.\n", to);
 }
 
+/* A result that nobody gets is no success; who closed stdout does not want it. */
+static int
+end(int status)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	if (errno == EBADF)
+		return status;
+	(void)fprintf(stderr, "rsb: the result cannot be written: %s\n", strerror(errno));
+	return status == 0 ? RSB_EXIT_FAILED : status;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -45,7 +58,7 @@ main(int argc, char **argv)
 	opterr = 0; /* one sentence, and it is ours */
 	for (size_t i = 0; i < RSB_ARRAY_SIZE(verbs); i++)
 		if (strcmp(verbs[i]->name, name) == 0)
-			return verbs[i]->run(verbs[i], argc - 1, argv + 1, environ);
+			return end(verbs[i]->run(verbs[i], argc - 1, argv + 1, environ));
 	if (strcmp(name, "--help") == 0 || strcmp(name, "help") == 0) {
 		print_help(stdout);
 		return 0;

@@ -7,6 +7,8 @@
 
 #include "exec/outcome.h"
 
+#define OPEN_TRIES 8u
+
 int
 rsb_verb_usage(const struct rsb_verb *verb, const char *what)
 {
@@ -63,12 +65,34 @@ rsb_verb_option(const struct rsb_verb *verb, int c, struct rsb_verb_common *comm
 	}
 }
 
+/* What had the lock before us may have removed it all: then the next directory is meant. */
+static int
+open_locked(struct rsb_verb_session *session, const struct rsb_verb_session_of *of,
+	struct rsb_diag *diag)
+{
+	int r = -EBUSY;
+
+	for (unsigned int n = 0; n < OPEN_TRIES; n++) {
+		rsb_state_close(session->dir);
+		session->dir = NULL;
+		r = rsb_state_open(of->root, of->name, of->create, &session->dir, diag);
+		if (r < 0)
+			return r;
+		r = rsb_state_lock(session->dir, RSB_STATE_LOCK, true);
+		if (rsb_state_is_there(session->dir))
+			return r;
+	}
+	return r < 0 ? r : -EBUSY;
+}
+
 static int
 lock(struct rsb_verb_session *session, const struct rsb_verb_session_of *of, struct rsb_diag *diag)
 {
 	int r;
 
-	r = rsb_state_lock(session->dir, RSB_STATE_LOCK, true);
+	r = open_locked(session, of, diag);
+	if (!session->dir)
+		return r;
 	if (r == -EBUSY)
 		return rsb_diag_set(diag, r, "another rsb is changing the sandbox %s", of->name);
 	if (r < 0)
@@ -98,8 +122,6 @@ rsb_verb_session_open(struct rsb_verb_session *session, const struct rsb_verb_se
 	if (r >= 0 && of->request_max_ns)
 		session->config.e2b.request_timeout_ns =
 			rsb_min(session->config.e2b.request_timeout_ns, of->request_max_ns);
-	if (r >= 0)
-		r = rsb_state_open(of->root, of->name, of->create, &session->dir, diag);
 	if (r >= 0)
 		r = lock(session, of, diag);
 	if (r >= 0)

@@ -150,7 +150,8 @@ open_state(struct rsb_uplink *uplink, struct rsb_diag *diag)
 	if (r < 0)
 		return rsb_diag_set(diag, r, "%s cannot be locked: %s", rsb_state_path(uplink->dir),
 			strerror(-r));
-	return 0;
+	/* What destroys a sandbox holds this lock: only what is there now stays. */
+	return rsb_state_load(uplink->dir, &uplink->state, diag);
 }
 
 static int
@@ -381,7 +382,8 @@ rsb_uplink_mounted(struct rsb_uplink *uplink, const char *mountpoint)
 {
 	int r;
 
-	if (uplink->direct)
+	/* rsb wrote it down before, and holds the lock until we are up. */
+	if (uplink->direct || strcmp(uplink->state.mountpoint, mountpoint) == 0)
 		return;
 	r = rsb_state_lock(uplink->dir, RSB_STATE_LOCK, true);
 	if (r >= 0) {

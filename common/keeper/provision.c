@@ -374,6 +374,11 @@ rsb_keeper_destroy(
 {
 	int r;
 
+	/* rsb-exec starts a daemon without the state's lock: it must not lose its state. */
+	r = rsb_state_lock(env->dir, RSB_STATE_LOCK_DAEMON, false);
+	if (r == -EBUSY)
+		return rsb_diag_set(diag, r, "the sandbox %s is in use again: a daemon serves it",
+			rsb_state_name(env->dir));
 	r = env->backend->ops->kill(env->backend, state->sandbox_id, diag);
 	if (r < 0 && r != -ENOENT)
 		return r;

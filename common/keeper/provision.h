@@ -51,7 +51,10 @@ rsb_nodiscard int rsb_keeper_resume(const struct rsb_keeper_env *env, const stru
 /* Makes the sidecar listen, whatever was there. */
 rsb_nodiscard int rsb_keeper_deploy(const struct rsb_keeper_env *env, const struct rsb_state *state,
 	const struct rsb_sandbox *sandbox, struct rsb_diag *diag);
-/* Kills it and removes its state. A sandbox that is gone already is fine. */
+/*
+ * Kills it and removes its state. A sandbox that is gone already is fine. Takes the lock of
+ * the daemon: -EBUSY if there is one, which would be left without a state.
+ */
 rsb_nodiscard int rsb_keeper_destroy(
 	const struct rsb_keeper_env *env, const struct rsb_state *state, struct rsb_diag *diag);
 

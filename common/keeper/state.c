@@ -119,6 +119,16 @@ rsb_state_open(const char *root, const char *name, bool create, struct rsb_state
 	return 0;
 }
 
+bool
+rsb_state_is_there(const struct rsb_state_dir *dir)
+{
+	struct stat ours;
+	struct stat there;
+
+	return fstat(dir->fd, &ours) == 0 && lstat(dir->path, &there) == 0 &&
+	       ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+}
+
 const char *
 rsb_state_path(const struct rsb_state_dir *dir)
 {
@@ -140,6 +150,8 @@ rsb_state_lock(struct rsb_state_dir *dir, enum rsb_state_lock lock, bool wait)
 	uint64_t deadline_ns = rsb_now_ns() + (wait ? LOCK_WAIT_NS : LOCK_PROBE_NS);
 	rsb_autoclose int fd = -1;
 
+	if (dir->lock_fds[lock] >= 0)
+		return 0;
 	fd = openat(dir->fd, lock_names[lock], O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;

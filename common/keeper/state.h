@@ -54,11 +54,16 @@ rsb_nodiscard int rsb_state_open(const char *root, const char *name, bool create
 	struct rsb_state_dir **ret_dir, struct rsb_diag *diag);
 void rsb_state_close(struct rsb_state_dir *dir); /* gives its locks back; NULL is fine */
 RSB_DEFINE_CLEANUP(struct rsb_state_dir *, rsb_state_close)
+/* False: it was removed since it was opened, and what is locked or saved in it is nobody's. */
+bool rsb_state_is_there(const struct rsb_state_dir *dir);
 const char *rsb_state_path(const struct rsb_state_dir *dir);
 const char *rsb_state_name(const struct rsb_state_dir *dir);
 
 enum rsb_state_lock { RSB_STATE_LOCK, RSB_STATE_LOCK_DAEMON };
-/* -EBUSY: somebody else has it (after 200 ms; wait: after 10 s). Held until unlock or close. */
+/*
+ * -EBUSY: somebody else has it (after 200 ms; wait: after 10 s). Held until unlock or close;
+ * 0 if it is held already.
+ */
 rsb_nodiscard int rsb_state_lock(struct rsb_state_dir *dir, enum rsb_state_lock lock, bool wait);
 void rsb_state_unlock(struct rsb_state_dir *dir, enum rsb_state_lock lock);
 /* Whether a daemon holds its lock now. */

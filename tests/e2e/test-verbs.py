@@ -2,8 +2,10 @@
 """The verbs of rsb as a newcomer meets them: run twice, in the wrong order, with what they made still there."""
 
 import contextlib
+import fcntl
 import json
 import os
+import shutil
 import subprocess
 import time
 
@@ -60,6 +62,74 @@ def test_up_twice(world):
         check(os.path.exists(f"{mount}/file"), "it is mounted again")
         world.rsb("down", "--kill", name)
     check(not os.path.exists(mount), "the mount point that up made is gone")
+
+
+def slow_rsb(world):
+    """Its rsb-mount starts when there is a file "go" beside it, and says by one that it was called."""
+    folder = world.fresh("slow")
+    for program in os.listdir(world.bin):
+        if program not in ("rsb", "rsb-mount"):
+            os.symlink(f"{world.bin}/{program}", f"{folder}/{program}")
+    shutil.copy(f"{world.bin}/rsb", folder)
+    with open(f"{folder}/rsb-mount", "w", encoding="ascii") as f:
+        f.write(f"""#!/bin/sh
+touch {folder}/called
+until [ -e {folder}/go ]; do sleep 0.05; done
+exec {world.bin}/rsb-mount "$@"
+""")
+    os.chmod(f"{folder}/rsb-mount", 0o755)
+    return folder
+
+
+def test_up_while_another_mounts(world):
+    source = world.fresh("src")
+    slow = slow_rsb(world)
+    with named(world, "both") as name:
+        up = ("up", "--name", name, source)
+        first = subprocess.Popen([f"{slow}/rsb", *up], env=world.env, stdout=subprocess.PIPE)
+        harness.wait_until(lambda: os.path.exists(f"{slow}/called"), 30, "it starts a daemon")
+        second = subprocess.Popen(["rsb", *up], env=world.env, stdout=subprocess.PIPE)
+        # It waits for the first, which took its mount for a failure of its own otherwise and destroyed the sandbox.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            second.wait(timeout=3)
+        equal(second.poll(), None, "the second waits")
+        with open(f"{slow}/go", "w", encoding="ascii"):
+            pass
+        out, _ = first.communicate(timeout=60)
+        equal(first.returncode, 0, "the first")
+        check(b"is up (0 files" in out, out)
+        out, _ = second.communicate(timeout=60)
+        equal(second.returncode, 0, "the second")
+        check(b"is up already" in out, out)
+        world.run("rsb-exec", "true", cwd=f"{source}.rsb")
+
+
+def opens(pid, path):
+    with contextlib.suppress(OSError):
+        return any(os.readlink(f"/proc/{pid}/fd/{fd}") == path for fd in os.listdir(f"/proc/{pid}/fd"))
+    return False
+
+
+def test_up_while_another_destroys(world):
+    source = world.fresh("src")
+    with named(world, "again") as name:
+        state = f"{world.env['XDG_STATE_HOME']}/rsb/{name}"
+        os.makedirs(state)
+        with open(f"{state}/lock", "w", encoding="ascii") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            with subprocess.Popen(["rsb", "up", "--name", name, source], env=world.env) as up:
+                harness.wait_until(lambda: opens(up.pid, lock.name), 30, "it waits for the lock")
+                shutil.rmtree(state)
+                fcntl.flock(lock, fcntl.LOCK_UN)
+                equal(up.wait(timeout=60), 0, "it makes another")
+
+
+def test_a_result_that_cannot_be_written(world):
+    with named(world, "full") as name, open("/dev/full", "wb") as full:
+        world.rsb("create", name)
+        r = subprocess.run(["rsb", "list"], env=world.env, stdout=full, stderr=subprocess.PIPE, check=False, timeout=30)
+        equal(r.returncode, 125, "list")
+        sentence(r, "No space left")
 
 
 def test_up_looks_before_it_makes(world):

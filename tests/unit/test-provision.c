@@ -213,6 +213,26 @@ START_TEST(brings_back_and_destroys)
 }
 END_TEST
 
+START_TEST(destroys_nothing_that_a_daemon_serves)
+{
+	RSB_CLEANUP(rsb_state_closep) struct rsb_state_dir *daemon = NULL;
+	struct world world;
+
+	setup(&world);
+	ck_assert_int_eq(create(&world), 0);
+	ck_assert_int_eq(rsb_state_open(world.root, rsb_state_name(world.keeper.dir), false,
+				 &daemon, &world.diag),
+		0);
+	ck_assert_int_eq(rsb_state_lock(daemon, RSB_STATE_LOCK_DAEMON, false), 0);
+	ck_assert_int_eq(rsb_keeper_destroy(&world.keeper, &world.state, &world.diag), -EBUSY);
+	ck_assert(world.fake.exists);
+	ck_assert_int_eq(access(rsb_state_path(world.keeper.dir), F_OK), 0);
+	rsb_state_unlock(daemon, RSB_STATE_LOCK_DAEMON);
+	ck_assert_int_eq(rsb_keeper_destroy(&world.keeper, &world.state, &world.diag), 0);
+	teardown(&world);
+}
+END_TEST
+
 START_TEST(leads_the_link_to_the_sidecar)
 {
 	struct rsb_keeper_target target;
@@ -240,6 +260,7 @@ main(void)
 		makes_no_more_than_the_maximum,
 		destroys_what_the_sidecar_does_not_start_in,
 		brings_back_and_destroys,
+		destroys_nothing_that_a_daemon_serves,
 		leads_the_link_to_the_sidecar,
 	};
 
