@@ -14,6 +14,7 @@
 
 #define LOOK_NS RSB_NSEC_PER_SEC /* while the link is not live for good */
 #define AWAKE_STEP_NS (5 * RSB_NSEC_PER_SEC)
+#define BEAT_MIN_NS (RSB_NSEC_PER_SEC / 3)
 
 const char *
 rsb_keeper_state_name(enum rsb_keeper_state state)
@@ -200,6 +201,15 @@ look_at_link(struct rsb_keeper *keeper)
 		link_is_down(keeper, reason);
 }
 
+/* Two may be lost before the sandbox ends. */
+static uint64_t
+next_heartbeat(const struct rsb_keeper *keeper)
+{
+	uint64_t beat_ns = rsb_max(keeper->saved.ttl_ns / 3, BEAT_MIN_NS);
+
+	return rsb_now_ns() + rsb_min(beat_ns, keeper->env.config->keeper.heartbeat_ns);
+}
+
 static void
 heartbeat(struct rsb_keeper *keeper)
 {
@@ -207,7 +217,7 @@ heartbeat(struct rsb_keeper *keeper)
 	bool beats;
 	int r;
 
-	keeper->heartbeat_ns = rsb_now_ns() + keeper->env.config->keeper.heartbeat_ns;
+	keeper->heartbeat_ns = next_heartbeat(keeper);
 	rsb_mutex_lock(&keeper->lock);
 	keeper->beating = keeper->state == RSB_KEEPER_LIVE && !keeper->link_changed;
 	beats = keeper->beating;
@@ -292,7 +302,6 @@ int
 rsb_keeper_start(const struct rsb_keeper_config *config, struct rsb_keeper **ret_keeper)
 {
 	struct rsb_keeper *keeper = rsb_new(struct rsb_keeper);
-	uint64_t now_ns = rsb_now_ns();
 	int r;
 
 	if (!keeper)
@@ -304,8 +313,8 @@ rsb_keeper_start(const struct rsb_keeper_config *config, struct rsb_keeper **ret
 	keeper->arg = config->arg;
 	keeper->state = RSB_KEEPER_STARTING;
 	keeper->awake.step_ns = AWAKE_STEP_NS;
-	keeper->down_ns = rsb_awake_ns(&keeper->awake, now_ns);
-	keeper->heartbeat_ns = now_ns + config->env.config->keeper.heartbeat_ns;
+	keeper->down_ns = rsb_awake_ns(&keeper->awake, rsb_now_ns());
+	keeper->heartbeat_ns = next_heartbeat(keeper);
 	rsb_mutex_init(&keeper->lock);
 	rsb_cond_init(&keeper->cond);
 	*ret_keeper = keeper; /* before the thread, which is heard of through the link at once */

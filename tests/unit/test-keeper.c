@@ -171,6 +171,7 @@ setup(struct world *world)
 	strcpy(world->state.sandbox_id, "ifake1");
 	strcpy(world->state.runtime_dir, "/opt/rsb");
 	world->state.port = 49201;
+	world->state.ttl_ns = 300 * RSB_NSEC_PER_SEC;
 	world->keeper_env.config = &world->config;
 	world->keeper_env.environ = world->env;
 	world->keeper_env.backend = &world->fake.backend;
@@ -239,20 +240,39 @@ call(struct world *world)
 	return rsb_call_getattr(world->link, &req, &opts, NULL, NULL);
 }
 
-START_TEST(connects_and_extends_the_life)
+static void
+wait_extended(struct world *world, unsigned int n)
 {
 	uint64_t deadline_ns = rsb_now_ns() + WAIT_NS;
+
+	rsb_mutex_lock(&world->fake.lock);
+	while (world->fake.n_extend < n)
+		ck_assert_int_eq(
+			rsb_cond_wait_until(&world->fake.cond, &world->fake.lock, deadline_ns), 0);
+	rsb_mutex_unlock(&world->fake.lock);
+}
+
+START_TEST(connects_and_extends_the_life)
+{
 	struct world world;
 
 	setup(&world);
 	world.config.keeper.heartbeat_ns = 20 * RSB_NSEC_PER_MSEC;
 	start(&world);
 	ck_assert_int_eq(call(&world), 0);
-	rsb_mutex_lock(&world.fake.lock);
-	while (world.fake.n_extend < 2)
-		ck_assert_int_eq(
-			rsb_cond_wait_until(&world.fake.cond, &world.fake.lock, deadline_ns), 0);
-	rsb_mutex_unlock(&world.fake.lock);
+	wait_extended(&world, 2);
+	teardown(&world, RSB_KEEPER_END_LEAVE);
+}
+END_TEST
+
+START_TEST(extends_a_life_that_is_shorter_than_the_heartbeat_in_time)
+{
+	struct world world;
+
+	setup(&world);
+	world.state.ttl_ns = RSB_NSEC_PER_SEC;
+	start(&world);
+	wait_extended(&world, 2);
 	teardown(&world, RSB_KEEPER_END_LEAVE);
 }
 END_TEST
@@ -446,6 +466,7 @@ main(void)
 {
 	const TTest *const tests[] = {
 		connects_and_extends_the_life,
+		extends_a_life_that_is_shorter_than_the_heartbeat_in_time,
 		reconnects_without_a_word_to_the_control_plane,
 		starts_a_sidecar_that_is_gone_anew,
 		resumes_a_sandbox_that_was_paused,
