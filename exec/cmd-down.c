@@ -44,8 +44,9 @@ end_sandbox(struct down *down, const struct rsb_where *where, char **env, struct
 			return 0;
 		if (r == -EOPNOTSUPP)
 			return rsb_diag_set(diag, r,
-				"unmounted, but still running: this host cannot pause a sandbox; "
-				"'rsb down --kill' ends it, 'rsb up' mounts it again");
+				"%s is unmounted, but still running: this host cannot pause a sandbox; "
+				"'rsb down --kill %s' ends it, 'rsb mount %s' mounts it again",
+				where->state.name, where->state.name, where->state.name);
 		return r;
 	default:
 		return 0;

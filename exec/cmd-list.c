@@ -91,7 +91,7 @@ print_json(const struct rsb_json *json)
 	RSB_CLEANUP(rsb_buf_done) struct rsb_buf out = { 0 };
 	int r;
 
-	r = rsb_json_write(json, true, &out);
+	r = rsb_json_write(json, false, &out);
 	if (r >= 0 && fwrite(rsb_buf_head(&out), 1, rsb_buf_len(&out), stdout) != rsb_buf_len(&out))
 		r = -EIO;
 	(void)putchar('\n');

@@ -139,9 +139,6 @@ open_state(struct rsb_uplink *uplink, struct rsb_diag *diag)
 	r = rsb_state_open(root, name, false, &uplink->dir, diag);
 	if (r >= 0)
 		r = rsb_state_load(uplink->dir, &uplink->state, diag);
-	if (r == -ENOENT)
-		return rsb_diag_set(diag, r,
-			"there is no sandbox '%s'; 'rsb list' names those there are", name);
 	if (r < 0)
 		return r;
 	r = rsb_state_lock(uplink->dir, RSB_STATE_LOCK_DAEMON, false);

@@ -10,6 +10,8 @@
 #include "util/log.h"
 
 #define ID_PREFIX_MIN 4
+#define NO_SANDBOX_OF \
+	"%s belongs to no sandbox; 'rsb up' makes one, 'rsb list' names those there are"
 
 static int
 by_name(const struct dirent **a, const struct dirent **b)
@@ -114,8 +116,8 @@ search_all(const char *root, struct search *search, const char *what, struct rsb
 	if (r < 0)
 		return r;
 	if (search->n == 0)
-		return rsb_diag_set(diag, -ENOENT,
-			search->id ? "there is no sandbox '%s'" : "%s belongs to no sandbox", what);
+		return rsb_diag_set(
+			diag, -ENOENT, search->id ? RSB_STATE_NO_SUCH : NO_SANDBOX_OF, what);
 	if (search->n > 1)
 		return rsb_diag_set(diag, -EEXIST, "'%s' may be one of %u sandboxes: use its name",
 			what, search->n);
@@ -158,7 +160,7 @@ rsb_state_find(const char *root, const char *what, const char *cwd, struct rsb_s
 	}
 	path = realpath(what, NULL);
 	if (!path)
-		return rsb_diag_set(diag, -ENOENT, "there is no sandbox '%s'", what);
+		return rsb_diag_set(diag, -ENOENT, RSB_STATE_NO_SUCH, what);
 	search = (struct search){ .path = path };
 	return search_all(root, &search, path, ret_state, diag);
 }

@@ -112,7 +112,7 @@ rsb_state_open(const char *root, const char *name, bool create, struct rsb_state
 	dir->fd = open(dir->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dir->fd < 0)
 		return rsb_diag_set(diag, -errno,
-			errno == ENOENT ? "there is no sandbox '%s'"
+			errno == ENOENT ? RSB_STATE_NO_SUCH
 					: "cannot use the state of '%s'",
 			name);
 	*ret_dir = rsb_steal(&dir);
@@ -193,7 +193,7 @@ rsb_state_load(struct rsb_state_dir *dir, struct rsb_state *ret_state, struct rs
 
 	r = rsb_fd_read_file(dir->fd, "state.json", FILE_MAX, &text);
 	if (r == -ENOENT)
-		return rsb_diag_set(diag, r, "there is no sandbox '%s'", dir->name);
+		return rsb_diag_set(diag, r, RSB_STATE_NO_SUCH, dir->name);
 	if (r == 0)
 		r = rsb_state_read(rsb_bytes_str(text), ret_state, &why);
 	if (r < 0)

@@ -21,6 +21,8 @@
 #include "proto/limits.h"
 
 #define RSB_STATE_NAME_MAX 64
+/* The sentence for -ENOENT, the same wherever a sandbox is named. */
+#define RSB_STATE_NO_SUCH "there is no sandbox '%s'; 'rsb list' names those there are"
 #define RSB_STATE_EVENTS_MAX ((size_t)1 << 20) /* a full one is kept beside it */
 
 struct rsb_state {

@@ -71,13 +71,29 @@ read_listen(const char *text, struct sockaddr_in *ret_addr)
 	return 0;
 }
 
+/* Absolute: those who use it, monitors of sandboxes too, work in other directories. */
 static int
 copy_path(char out[static PATH_MAX], const char *path)
 {
-	if (strlen(path) >= PATH_MAX || path[0] == '\0')
+	rsb_autofree char *cwd = path[0] == '/' ? NULL : getcwd(NULL, 0);
+	int n;
+
+	if (path[0] == '\0')
 		return -EINVAL;
-	(void)strcpy(out, path);
-	return 0;
+	if (path[0] != '/' && !cwd)
+		return -errno;
+	n = snprintf(out, PATH_MAX, "%s%s%s", cwd ? cwd : "", cwd ? "/" : "", path);
+	return n < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+static const char *
+name_of(int opt)
+{
+	const struct option *o = longs;
+
+	while (o->name && o->val != opt)
+		o++;
+	return o->name;
 }
 
 static int
@@ -147,8 +163,8 @@ read_one(int opt, const char *value, struct rsb_hostopt *o, struct rsb_diag *dia
 		return rsb_diag_set(diag, -EINVAL, "unknown option");
 	}
 	if (r < 0)
-		return rsb_diag_set(
-			diag, -EINVAL, "'%s' cannot be used: %s", value, rsb_diag_text(NULL, r));
+		return rsb_diag_set(diag, -EINVAL, "--%s cannot be '%s': %s", name_of(opt), value,
+			rsb_diag_text(NULL, r));
 	return 0;
 }
 

@@ -40,8 +40,9 @@ class Server:
         self.options = options
         self.log = open(self.log_name, "wb")
         self.child = subprocess.Popen(
-            prefix + [program, "--state", self.state, "--port-file", self.port_file, "-v", *options],
-            stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+            # A relative directory: whoever works elsewhere for this server must find it all the same.
+            prefix + [os.path.abspath(program), "--state", "state", "--port-file", self.port_file, "-v", *options],
+            cwd=self.dir, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
         self.sanitized = sanitizer.is_in(program)
         self.said = ""
         self.port = self.wait_port()
