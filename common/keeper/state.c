@@ -112,9 +112,7 @@ rsb_state_open(const char *root, const char *name, bool create, struct rsb_state
 	dir->fd = open(dir->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dir->fd < 0)
 		return rsb_diag_set(diag, -errno,
-			errno == ENOENT ? RSB_STATE_NO_SUCH
-					: "cannot use the state of '%s'",
-			name);
+			errno == ENOENT ? RSB_STATE_NO_SUCH : "cannot use the state of '%s'", name);
 	*ret_dir = rsb_steal(&dir);
 	return 0;
 }
