@@ -244,6 +244,21 @@ bring_back(struct up *up, struct rsb_diag *diag)
 		     : 0;
 }
 
+/*
+ * A daemon that is cut off may never hear that its sandbox is gone, which the control plane that we
+ * have reached knows.
+ */
+static bool
+is_lost(struct up *up, const struct rsb_daemon_look *look)
+{
+	RSB_CLEANUP(rsb_sandbox_done) struct rsb_sandbox sandbox = { 0 };
+	struct rsb_backend *backend = up->session.backend;
+
+	if (!look->running || !look->cut_off || look->lost)
+		return look->lost;
+	return backend->ops->get(backend, up->session.state.sandbox_id, &sandbox, NULL) == -ENOENT;
+}
+
 /* 1: it is up, and mounted where it should be; nothing is to be done. */
 static int
 look_at_known(struct up *up, struct rsb_diag *diag)
@@ -263,6 +278,7 @@ look_at_known(struct up *up, struct rsb_diag *diag)
 		r = rsb_daemon_look(&where, &look, diag);
 	if (r < 0)
 		return r;
+	look.lost = is_lost(up, &look);
 	if (!look.running || !look.mounted || look.lost)
 		return look.running ? rsb_daemon_stop(&where, look.lost, diag) : 0;
 	if (up->mount_option && (rsb_mountpoint_resolve(up->mount_option, &wanted, NULL) < 0 ||

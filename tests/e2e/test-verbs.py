@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import shutil
+import signal
 import subprocess
 import time
 
@@ -130,6 +131,23 @@ def test_a_result_that_cannot_be_written(world):
         r = subprocess.run(["rsb", "list"], env=world.env, stdout=full, stderr=subprocess.PIPE, check=False, timeout=30)
         equal(r.returncode, 125, "list")
         sentence(r, "No space left")
+
+
+def test_up_after_the_server_was_killed(world):
+    """The daemon waits for what will not come back: up asks whether the sandbox is there."""
+    source = world.fresh("src")
+    with open(f"{source}/file", "w", encoding="ascii") as f:
+        f.write("x")
+    with named(world, "orphan") as name:
+        first = answer(world.rsb("up", "--name", name, "--json", source))
+        os.kill(world.local_server()["pid"], signal.SIGKILL)
+        harness.wait_until(lambda: answer(world.rsb("status", "--json", name))["state"] != "live", 30, "it is cut off")
+        r = world.rsb("up", "--name", name, "--json", source)
+        check(b"is gone with what was in it: making another" in r.stderr, r.stderr)
+        second = answer(r)
+        check(second["made"] and second["sandbox"] != first["sandbox"], second)
+        check(os.path.exists(f"{source}.rsb/file"), "it is mounted")
+        equal(answer(world.rsb("status", "--json", name))["state"], "live")
 
 
 def test_up_looks_before_it_makes(world):
