@@ -98,13 +98,14 @@ static int
 take_over(const struct rsb_where *where, struct rsb_diag *diag)
 {
 	struct rsb_daemon_look look;
-	int r;
+	int r = rsb_daemon_look(where, &look, diag);
 
-	if (rsb_mountpoint_is_ours(where->state.mountpoint, where->state.name))
+	if (r < 0)
+		return r;
+	if (look.mounted)
 		return rsb_diag_set(diag, -EBUSY, "the sandbox %s is mounted already, at %s",
 			where->state.name, where->state.mountpoint);
-	r = rsb_daemon_look(where, &look, diag);
-	return r >= 0 && look.running ? rsb_daemon_stop(where, false, diag) : r;
+	return look.running ? rsb_daemon_stop(where, false, diag) : rsb_daemon_bury(where, diag);
 }
 
 static int

@@ -280,7 +280,8 @@ look_at_known(struct up *up, struct rsb_diag *diag)
 		return r;
 	look.lost = is_lost(up, &look);
 	if (!look.running || !look.mounted || look.lost)
-		return look.running ? rsb_daemon_stop(&where, look.lost, diag) : 0;
+		return look.running ? rsb_daemon_stop(&where, look.lost, diag)
+				    : rsb_daemon_bury(&where, diag);
 	if (up->mount_option && (rsb_mountpoint_resolve(up->mount_option, &wanted, NULL) < 0 ||
 					strcmp(wanted, state->mountpoint) != 0))
 		return rsb_diag_set(diag, -EBUSY,

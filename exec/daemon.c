@@ -76,32 +76,20 @@ its_sentence(int fd, struct rsb_diag *diag)
 	return rsb_diag_set(diag, -EIO, "%s", *line ? line : "rsb-mount failed without a word");
 }
 
-int
-rsb_daemon_start(const char *name, const char *mountpoint, const char *const *overrides,
-	struct rsb_diag *diag)
+/* argv[0] is filled in; with what it said if it fails. */
+static int
+run_mount(const char **argv, struct rsb_diag *diag)
 {
 	rsb_autofree char *path = beside_us();
 	rsb_autoclose int read_end = -1;
 	rsb_autoclose int write_end = -1;
 	rsb_autoclose int pidfd = -1;
-	const char *argv[ARGS_MAX];
 	struct rsb_spawn spec = { .argv = argv, .stdio = { -1, -1, -1 } };
-	size_t n = 0;
 	int fds[2];
 	pid_t pid;
 	int r;
 
-	argv[n++] = path ? path : "rsb-mount";
-	for (; overrides && *overrides && n + 6 < ARGS_MAX; overrides++) {
-		argv[n++] = "-o";
-		argv[n++] = *overrides;
-	}
-	if (!mountpoint)
-		argv[n++] = "--no-mount";
-	argv[n++] = "--";
-	argv[n++] = name;
-	argv[n++] = mountpoint;
-	argv[n] = NULL;
+	argv[0] = path ? path : "rsb-mount";
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return -errno;
 	read_end = fds[0];
@@ -115,6 +103,37 @@ rsb_daemon_start(const char *name, const char *mountpoint, const char *const *ov
 	if (r == 0)
 		return 0;
 	return r < 0 ? r : its_sentence(read_end, diag);
+}
+
+int
+rsb_daemon_start(const char *name, const char *mountpoint, const char *const *overrides,
+	struct rsb_diag *diag)
+{
+	const char *argv[ARGS_MAX];
+	size_t n = 1;
+
+	for (; overrides && *overrides && n + 6 < ARGS_MAX; overrides++) {
+		argv[n++] = "-o";
+		argv[n++] = *overrides;
+	}
+	if (!mountpoint)
+		argv[n++] = "--no-mount";
+	argv[n++] = "--";
+	argv[n++] = name;
+	argv[n++] = mountpoint;
+	argv[n] = NULL;
+	return run_mount(argv, diag);
+}
+
+int
+rsb_daemon_bury(const struct rsb_where *where, struct rsb_diag *diag)
+{
+	const struct rsb_state *state = &where->state;
+	const char *argv[] = { NULL, "-u", "--", state->mountpoint, NULL };
+
+	if (!state->mountpoint[0] || !rsb_mountpoint_is_ours(state->mountpoint, state->name))
+		return 0;
+	return run_mount(argv, diag);
 }
 
 static bool
@@ -195,20 +214,13 @@ remove_mountpoint(const struct rsb_state *state)
 		(void)rmdir(state->mountpoint);
 }
 
-int
-rsb_daemon_stop(const struct rsb_where *where, bool force, struct rsb_diag *diag)
+static int
+end_daemon(
+	const struct rsb_where *where, struct rsb_state_dir *dir, bool force, struct rsb_diag *diag)
 {
-	RSB_CLEANUP(rsb_state_closep) struct rsb_state_dir *dir = NULL;
 	struct rsb_ctl_stop_req req = { .force = force };
 	int r;
 
-	r = rsb_state_open(where->root, where->state.name, false, &dir, diag);
-	if (r < 0)
-		return r;
-	if (!rsb_state_has_daemon(dir)) {
-		remove_mountpoint(&where->state);
-		return 0;
-	}
 	r = call_once(where, RSB_OP_ctl_stop, &req, STOP_TIMEOUT_NS, NULL, NULL, diag);
 	if (r == -EBUSY)
 		return rsb_diag_set(diag, r,
@@ -222,8 +234,23 @@ rsb_daemon_stop(const struct rsb_where *where, bool force, struct rsb_diag *diag
 	if (r < 0)
 		return rsb_diag_set(diag, r, "the daemon of %s does not end", where->state.name);
 	rsb_state_unlock(dir, RSB_STATE_LOCK_DAEMON);
-	remove_mountpoint(&where->state);
 	return 0;
+}
+
+int
+rsb_daemon_stop(const struct rsb_where *where, bool force, struct rsb_diag *diag)
+{
+	RSB_CLEANUP(rsb_state_closep) struct rsb_state_dir *dir = NULL;
+	int r;
+
+	r = rsb_state_open(where->root, where->state.name, false, &dir, diag);
+	if (r >= 0 && rsb_state_has_daemon(dir))
+		r = end_daemon(where, dir, force, diag);
+	if (r >= 0)
+		r = rsb_daemon_bury(where, diag);
+	if (r >= 0)
+		remove_mountpoint(&where->state);
+	return r;
 }
 
 struct copied {

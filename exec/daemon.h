@@ -36,9 +36,15 @@ rsb_nodiscard int rsb_daemon_ensure(const struct rsb_daemon_need *need, struct r
 
 /*
  * Drains, unmounts and ends it, and removes the mount point if we made it; 0 also when none
- * runs. force: also while files are open there. -EBUSY.
+ * runs, and then the dead mount of one that was killed is gone. force: also while files are open
+ * there. -EBUSY.
  */
 rsb_nodiscard int rsb_daemon_stop(const struct rsb_where *where, bool force, struct rsb_diag *diag);
+/*
+ * None runs: takes away the mount of one whose processes were all killed, so that nobody was left
+ * to unmount. 0 also when there is none.
+ */
+rsb_nodiscard int rsb_daemon_bury(const struct rsb_where *where, struct rsb_diag *diag);
 
 /* What it says of itself, JSON appended to out. */
 rsb_nodiscard int rsb_daemon_status(

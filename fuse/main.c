@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include "fuse/daemon.h"
@@ -112,12 +113,16 @@ static int
 do_unmount(const struct rsb_options *options, struct rsb_diag *diag)
 {
 	char *mountpoint = NULL;
+	struct statfs st;
 	int r;
 
 	r = rsb_mountpoint_resolve(options->directory, &mountpoint, diag);
 	if (r < 0)
 		return r;
 	r = rsb_mount_undo(mountpoint, false);
+	/* A dead one is of no use to whoever has it open. Attributes might come from a cache. */
+	if (r == -EBUSY && statfs(mountpoint, &st) < 0 && errno == ENOTCONN)
+		r = rsb_mount_undo(mountpoint, true);
 	if (r < 0)
 		(void)rsb_diag_set(
 			diag, r, "'%s' cannot be unmounted: %s", mountpoint, strerror(-r));

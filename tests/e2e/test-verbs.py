@@ -165,6 +165,26 @@ def test_up_looks_before_it_makes(world):
     equal(json.loads(world.rsb("list", "--json").stdout), [], "no sandbox was made")
 
 
+def test_the_mount_of_killed_daemons_goes(world):
+    """SIGKILL for all of them at once leaves a dead mount, with somebody in it."""
+    with world.sandbox() as box:
+        for again in (("up", "--name", box.name, "-m", box.mount, box.source), ("mount", box.name),
+                      ("down", "--leave", box.name)):
+            pids = [pid for pid, line in harness.processes_of(world.tmp) if line.strip().endswith(box.mount)]
+            check(len(pids) >= 3, "supervisor, notifier, daemon")
+            held = os.open(box.path("held"), os.O_CREAT | os.O_WRONLY, 0o644)
+            for number in (signal.SIGSTOP, signal.SIGKILL):
+                for pid in pids:
+                    os.kill(pid, number)
+            check(box.mount in harness.mounts_below(world.tmp), "a dead mount")
+            world.rsb(*again)
+            with contextlib.suppress(OSError):
+                os.close(held)
+            equal(box.mount in harness.mounts_below(world.tmp), again[0] != "down", again[0])
+        world.rsb("mount", box.name, box.mount)
+        box.sh("true")
+
+
 def test_mount_points_that_we_made(world):
     with named(world, "made") as name:
         first = answer(world.rsb("create", "--json", name))
