@@ -125,8 +125,7 @@ struct rsb_shared_head {
 	uint32_t live;       /* the mount answered once: a crash is survived */
 	uint32_t no_epoch;   /* the kernel cannot drop all names at once */
 	uint32_t n_restart;  /* daemons that died */
-	uint32_t n_upgrade;  /* daemons that made way for another build */
-	int32_t last_signal; /* that ended the one before; 0: none */
+	int32_t last_signal; /* that ended the one before */
 	uint32_t init_size;
 	uint8_t init[RSB_SHARED_INIT_MAX]; /* the kernel's first request */
 };

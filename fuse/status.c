@@ -53,7 +53,6 @@ set_mount(const struct rsb_status *status, struct rsb_json *json)
 			{ "withdrawn", fs->stats.withdrawn },
 			{ "unknown", fs->stats.unknown },
 			{ "crashes", fs->shared->head.n_restart },
-			{ "upgrades", fs->shared->head.n_upgrade },
 			{ "generation", fs->cache.generation },
 			{ "cache_on", rsb_cache_ttl(&fs->cache) > 0 },
 		};

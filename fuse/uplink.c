@@ -365,13 +365,10 @@ rsb_uplink_say_restarted(struct rsb_uplink *uplink, const struct rsb_shared *sha
 	const struct rsb_shared_head *head = &shared->head;
 	struct rsb_diag text;
 
-	if (head->last_signal)
-		(void)rsb_diag_set(&text, 0,
-			"the daemon was ended by signal %d; another one goes on (crash %u of this mount)",
-			(int)head->last_signal, head->n_restart);
-	else
-		(void)rsb_diag_set(&text, 0, "another build of rsb-mount goes on with the mount");
-	rsb_uplink_say(uplink, head->last_signal ? "crashed" : "upgraded", text.text);
+	(void)rsb_diag_set(&text, 0,
+		"the daemon was ended by signal %d; another one goes on (crash %u of this mount)",
+		(int)head->last_signal, head->n_restart);
+	rsb_uplink_say(uplink, "crashed", text.text);
 }
 
 void
