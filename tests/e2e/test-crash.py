@@ -24,7 +24,7 @@ from walker import Walker, tree
 
 SKIP = 77
 FULL = "--full" in sys.argv
-ANSWER_S = 20  # of a loaded machine; the daemon is back in some 10 ms
+ANSWER_S = 20  # of a loaded machine; the daemon is back in some 0.1 s
 
 
 def crash(b):
