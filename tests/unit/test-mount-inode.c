@@ -347,12 +347,14 @@ START_TEST(nodes_come_back_with_another_process)
 {
 	uint64_t n_counted = 0;
 	const struct rsb_attr attr = file(100);
+	struct rsb_inodes *killed;
 	struct rsb_inode *a;
 	struct rsb_inode *d;
 	uint64_t nodeid;
 	struct world w;
 
 	world_new(&w);
+	killed = w.inodes;
 	d = given(&w, 4, 99);
 	rsb_inodes_take_gifts(w.inodes, &n_counted);
 	a = given(&w, 5, 100);
@@ -380,6 +382,7 @@ START_TEST(nodes_come_back_with_another_process)
 	rsb_inode_forget(a, 1);
 	ck_assert_uint_eq(w.forgot_id, 5);
 	ck_assert_uint_eq(w.forgot_n, 1);
+	rsb_inodes_free(killed);
 	world_free(&w);
 }
 END_TEST
