@@ -327,6 +327,11 @@ def test_the_daemon_killed(world):
     with world.sandbox() as box:
         pid = box.status()["pid"]
         os.kill(pid, signal.SIGKILL)
+        equal(box.sh("echo another"), "another\n")
+        pid = box.status()["pid"]
+        with open(f"/proc/{pid}/stat", encoding="ascii") as f:
+            supervisor = int(f.read().rsplit(")", 1)[1].split()[1])
+        os.kill(supervisor, signal.SIGKILL)
         harness.wait_until(lambda: not harness.mounts_below(box.mount), 10, "the dead mount is cleared away")
         sentence(box.exec("true", check_status=125), "not mounted", "rsb mount")
         # By name it takes no mount.

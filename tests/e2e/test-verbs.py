@@ -67,7 +67,13 @@ def test_up_twice(world):
 
 def slow_rsb(world):
     """Its rsb-mount starts when there is a file "go" beside it, and says by one that it was called."""
-    folder = world.fresh("slow")
+    base = world.fresh("slow")
+    folder = f"{base}/bin"
+    os.mkdir(folder)
+    # Where programs are installed the sidecar is not beside them.
+    beside = f"{os.path.dirname(world.bin)}/libexec"
+    if os.path.exists(beside):
+        os.symlink(beside, f"{base}/libexec")
     for program in os.listdir(world.bin):
         if program not in ("rsb", "rsb-mount"):
             os.symlink(f"{world.bin}/{program}", f"{folder}/{program}")
@@ -345,7 +351,7 @@ def test_a_project_says_what_does_no_harm(world):
         os.remove(f"{source}/.rsb/config")
         # What the sandbox wrote is its own.
         box.sh("mkdir .rsb; printf '[e2b]\\ndomain = evil\\n' > .rsb/config")
-        sentence(world.run("rsb", "trust", cwd=box.mount, check_status=125), "no .rsb/config", "sandbox's own")
+        sentence(world.run("rsb", "trust", cwd=box.mount, check_status=1), "nothing is held back there")
         r = world.run("rsb", "create", "inside", cwd=box.mount)
         world.rsb("destroy", "inside")
     os.remove(f"{world.env['XDG_STATE_HOME']}/rsb/.trusted")
@@ -400,7 +406,7 @@ def test_a_state_that_is_of_no_use(world):
             sentence(world.run("unshare", "-m", "sh", "-ec", script, "sh", *verb, check_status=125), "Read-only")
         for verb in (*verbs, ("list",), ("trust", "/")):
             r = world.rsb(*verb, check_status=125, env={"HOME": "", "XDG_STATE_HOME": "", "XDG_CONFIG_HOME": ""})
-            sentence(r, "HOME is not set" if verb[0] != "trust" else ".rsb/config")
+            sentence(r, "HOME is not set")
         check(not os.path.exists(at), "no mount point is left")
         equal(daemons(world), set(), "no daemon is left")
 
