@@ -99,7 +99,7 @@ def tests_before_a_push(repo):
     assert repo.run("git", "push", "-q", "../other", "HEAD:refs/heads/x").returncode != 0
     (repo.top / "status").write_text("0")
     assert repo.run("git", "push", "-q", "../other", "HEAD:refs/heads/x").returncode == 0
-    assert "test -C build --no-suite e2e" in (repo.top / "said").read_text()
+    assert "test -C build --no-suite e2e --no-suite long" in (repo.top / "said").read_text()
 
 
 def main():
