@@ -75,18 +75,6 @@ def test_what_is_left_behind_keeps_the_cache_off(tmp):
         wait_until(lambda: mount_ops.get(b.mount + "/seen") == b"late\n", "the late change")
 
 
-def test_a_killed_daemon_leaves_no_dead_mount(tmp):
-    with box(tmp) as b:
-        daemon, notifier = b.processes()
-        # A request that nobody will answer.
-        b.sidecar.send_signal(signal.SIGSTOP)
-        waiting = subprocess.Popen(["stat", b.mount + "/absent"], stderr=subprocess.PIPE)
-        time.sleep(0.2)
-        os.kill(daemon, signal.SIGKILL)
-        assert b"Input/output error" in waiting.communicate(timeout=20)[1]
-        b.gone(daemon, notifier)
-
-
 def test_a_killed_supervisor_takes_the_mount_along(tmp):
     with box(tmp) as b:
         pids = b.processes()
