@@ -247,7 +247,8 @@ rsb_exec_main(int argc, char **argv, char **env, const char *program)
 	if (r >= 0)
 		r = make_environ(set, &o, env, &config, &diag);
 	/* What is edited in a mount point without its mount is not there when the command runs. */
-	if (r >= 0 && where.by_mount)
+	if (r >= 0 && where.by_mount &&
+		!rsb_mountpoint_is_ours(where.state.mountpoint, where.state.name))
 		r = rsb_daemon_check(&where, true, &diag);
 	if (r < 0)
 		fatal(program, r, &diag);

@@ -388,6 +388,10 @@ rsb_fd_mkdir_parents(const char *path, unsigned int mode)
 
 	if (!copy)
 		return -ENOMEM;
+	/* As a rule it is there: each start of a program asks. */
+	r = make_dir(path, mode);
+	if (r != -ENOENT)
+		return r;
 	for (slash = copy; (slash = strchr(slash + (*slash != '\0'), '/'));) {
 		*slash = '\0';
 		r = make_dir(copy, mode);

@@ -123,7 +123,7 @@ overlay(const struct layers *l, const char *name, const char *target)
 
 	(void)path_of(host, sizeof(host), "", name);
 	(void)path_of(upper, sizeof(upper), DISK "/upper", name);
-	(void)path_of(work, sizeof(work), DISK "/work", name);
+	(void)path_of(work, sizeof(work), DISK "/scratch", name);
 	r = attach_idmapped(l, host, LOWER);
 	if (r < 0)
 		return r;
@@ -199,12 +199,12 @@ open_local(struct layers *l)
 		if (r < 0)
 			return r;
 	}
-	r = make_dir(DISK "/work/local", 0755, owner);
+	r = make_dir(DISK "/scratch/local", 0755, owner);
 	if (r < 0)
 		return r;
 	if (mount("overlay", RSB_LAYERS_ROOT "/usr/local", "overlay", MS_NODEV | MS_NOSUID,
 		    "lowerdir=/usr/local,upperdir=" DISK "/upper/local,workdir=" DISK
-		    "/work/local,userxattr") < 0)
+		    "/scratch/local,userxattr") < 0)
 		return -errno;
 	return 0;
 }
@@ -343,7 +343,7 @@ make_stage(const struct layers *l, struct rsb_diag *diag)
 	r = rsb_disk_mount(&disk, DISK, diag);
 	if (r < 0)
 		return r;
-	if (mkdir(DISK "/upper", 0755) < 0 || mkdir(DISK "/work", 0755) < 0)
+	if (mkdir(DISK "/upper", 0755) < 0 || mkdir(DISK "/scratch", 0755) < 0)
 		return -errno;
 	r = make_dir(DISK "/root", 0755, owner);
 	if (r < 0)

@@ -33,13 +33,13 @@ static const struct row rows[] = {
 	{ "", 0, NULL },
 	{ "/", 0, NULL },
 	{ "/etc/passwd", 5, NULL },
-	{ "/work", 0, "." },
-	{ "/work/", 2, "../../." },
-	{ "/work/a/b", 0, "a/b" },
-	{ "/work/a/b", 2, "../../a/b" },
-	{ "/work/../etc", 0, NULL },
-	{ "/work/a/../../etc", 3, NULL },
-	{ "/workother", 0, NULL },
+	{ "/space", 0, "." },
+	{ "/space/", 2, "../../." },
+	{ "/space/a/b", 0, "a/b" },
+	{ "/space/a/b", 2, "../../a/b" },
+	{ "/space/../etc", 0, NULL },
+	{ "/space/a/../../etc", 3, NULL },
+	{ "/spaceother", 0, NULL },
 	{ "/mnt/x.rsb/a", 0, "/mnt/x.rsb/a" },
 	{ "/mnt/x.rsb/../a", 0, NULL },
 	{ "/mnt/x.rsb2/a", 0, NULL },
@@ -49,7 +49,7 @@ START_TEST(never_leads_out)
 {
 	for (size_t i = 0; i < RSB_ARRAY_SIZE(rows); i++) {
 		const struct rsb_target_place place = {
-			.workspace = "/work",
+			.workspace = "/space",
 			.mountpoint = "/mnt/x.rsb",
 			.depth = rows[i].depth,
 		};
