@@ -80,8 +80,8 @@ echo x 2>/dev/null > /proc/sys/kernel/hostname
 true 2>/dev/null < /proc/kcore && echo BAD kcore
 true 2>/dev/null >> /proc/1/exe && echo BAD exe
 unshare -r -m sh -c 'umount -l /usr' 2>/dev/null && echo BAD unshare
-nsenter -t 1 -m ls /work 2>/dev/null && echo BAD nsenter
-ls -A /proc/1/cwd/../../.. 2>/dev/null | grep -q work && echo BAD cwd
+nsenter -t 1 -m cat /etc/shadow >/dev/null 2>&1 && echo BAD nsenter
+ls -A /proc/1/cwd/../../../etc 2>/dev/null | grep -qx shadow && echo BAD cwd
 kill -9 1 2>/dev/null
 echo end
 """
