@@ -12,12 +12,6 @@
 typedef void (*serve_fn)(struct rsb_request *rq);
 
 /* clang-format off */
-#define MESSAGE(owner)
-#define FIELD(owner, kind, name, since, limit)
-#define REC(owner, type, name, since)
-#define SEQ(owner, type, name, since, limit)
-#define STRS(owner, name, since, limit, each)
-#define END(owner)
 /*
  * The gate lets no LOCAL op through; the constant condition keeps the linker from asking for a
  * handler.
@@ -30,19 +24,11 @@ typedef void (*serve_fn)(struct rsb_request *rq);
 			rsb_serve_##op(rq, (const struct reqtype *)(const void *)rq->req); \
 	}
 #include "proto/ops.def"
-#undef OP
 
 #define OP(op, number, reqtype, reptype, since, flags) [number] = run_##op,
 static const serve_fn serve[RSB_OP_NUMBER_MAX + 1] = {
 #include "proto/ops.def"
 };
-#undef MESSAGE
-#undef FIELD
-#undef REC
-#undef SEQ
-#undef STRS
-#undef END
-#undef OP
 /* clang-format on */
 
 static bool

@@ -11,22 +11,9 @@
 #include "sidecar/request.h"
 
 /* clang-format off */
-#define MESSAGE(owner)
-#define FIELD(owner, kind, name, since, limit)
-#define REC(owner, type, name, since)
-#define SEQ(owner, type, name, since, limit)
-#define STRS(owner, name, since, limit, each)
-#define END(owner)
 #define OP(op, number, reqtype, reptype, since, flags) \
 	void rsb_serve_##op(struct rsb_request *rq, const struct reqtype *req);
 #include "proto/ops.def" /* IWYU pragma: keep */
-#undef MESSAGE
-#undef FIELD
-#undef REC
-#undef SEQ
-#undef STRS
-#undef END
-#undef OP
 /* clang-format on */
 
 #endif

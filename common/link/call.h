@@ -18,12 +18,6 @@ rsb_nodiscard int rsb_link_call_wait(struct rsb_link *link, uint32_t op, const v
 	const struct rsb_call_opts *opts, rsb_copy_fn copy, void *arg);
 
 /* clang-format off */
-#define MESSAGE(owner)
-#define FIELD(owner, kind, name, since, limit)
-#define REC(owner, type, name, since)
-#define SEQ(owner, type, name, since, limit)
-#define STRS(owner, name, since, limit, each)
-#define END(owner)
 #define OP(op, number, reqtype, reptype, since, flags) \
 	rsb_nodiscard static inline int \
 	rsb_call_##op##_async(struct rsb_link *link, const struct reqtype *req, \
@@ -38,13 +32,6 @@ rsb_nodiscard int rsb_link_call_wait(struct rsb_link *link, uint32_t op, const v
 		return rsb_link_call_wait(link, number, req, opts, copy, arg); \
 	}
 #include "proto/ops.def"
-#undef MESSAGE
-#undef FIELD
-#undef REC
-#undef SEQ
-#undef STRS
-#undef END
-#undef OP
 /* clang-format on */
 
 #endif

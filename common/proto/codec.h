@@ -7,7 +7,7 @@
  *
  * Decoding writes a whole struct: members that the message does not have are zero. It checks kinds,
  * limits, name rules (util/str.h) and, element by element, the lists; so a handler never meets a
- * value outside ops.def. It allocates nothing; views point into the input.
+ * value outside structs.def. It allocates nothing; views point into the input.
  *
  * A call message is the array [op, id, after, request]: id names the waiting call (not 0), after
  * the FIFO number of the mutation that must have been executed before (0: none). A reply is [0, id,

@@ -24,34 +24,17 @@
 	const struct rsb_message_desc rsb_desc_##owner = { .name = #owner, \
 		.size = sizeof(struct owner), .n_field = RSB_ARRAY_SIZE(owner##_fields) - 1, \
 		.fields = owner##_fields + 1 };
-#define OP(op, number, req, rep, since, flags)
-#include "proto/ops.def"
-#undef MESSAGE
-#undef FIELD
-#undef REC
-#undef SEQ
-#undef STRS
-#undef END
-#undef OP
+#include "proto/structs.def"
 
-#define MESSAGE(owner)
-#define FIELD(owner, k, n, s, l)
-#define REC(owner, t, n, s)
-#define SEQ(owner, t, n, s, l)
-#define STRS(owner, n, s, l, e)
-#define END(owner)
 #define OP(o, number, rq, rp, s, f) \
 	[number] = { .name = #o, .req = &rsb_desc_##rq, .rep = &rsb_desc_##rp, .since = s, .flags = f },
 const struct rsb_op rsb_ops[RSB_OP_NUMBER_MAX + 1] = {
 #include "proto/ops.def"
 };
-#undef MESSAGE
-#undef OP
 
 #define MESSAGE(owner) &rsb_desc_##owner,
-#define OP(o, number, rq, rp, s, f)
 const struct rsb_message_desc *const rsb_messages[] = {
-#include "proto/ops.def"
+#include "proto/structs.def"
 	NULL
 };
 /* clang-format on */

@@ -3,9 +3,10 @@
 #define RSB_OP_H
 
 /*
- * What ops.def says, as C: a struct for each message, a number for each op, and the descriptors
- * by which the one codec walks them. Decoded bytes and lists are views into the bytes that were
- * decoded and live as long as those. A REC is inline; a SEQ or STRS is a struct rsb_seq.
+ * What structs.def and ops.def say, as C: a struct for each message, a number for each op, and
+ * the descriptors by which the one codec walks them. Decoded bytes and lists are views into the
+ * bytes that were decoded and live as long as those. A REC is inline; a SEQ or STRS is a
+ * struct rsb_seq.
  */
 
 #include "proto/limits.h"
@@ -32,15 +33,7 @@ struct rsb_seq {
 #define SEQ(owner, type, name, since, limit)	struct rsb_seq name;
 #define STRS(owner, name, since, limit, each)	struct rsb_seq name;
 #define END(owner)				char end_; };
-#define OP(op, number, req, rep, since, flags)
-#include "proto/ops.def" /* IWYU pragma: keep */
-#undef MESSAGE
-#undef FIELD
-#undef REC
-#undef SEQ
-#undef STRS
-#undef END
-#undef OP
+#include "proto/structs.def" /* IWYU pragma: keep */
 /* clang-format on */
 
 enum rsb_op_flag {
@@ -53,21 +46,8 @@ enum rsb_op_flag {
 
 /* clang-format off */
 enum rsb_op_number {
-#define MESSAGE(owner)
-#define FIELD(owner, kind, name, since, limit)
-#define REC(owner, type, name, since)
-#define SEQ(owner, type, name, since, limit)
-#define STRS(owner, name, since, limit, each)
-#define END(owner)
 #define OP(op, number, req, rep, since, flags) RSB_OP_##op = number,
 #include "proto/ops.def"
-#undef MESSAGE
-#undef FIELD
-#undef REC
-#undef SEQ
-#undef STRS
-#undef END
-#undef OP
 };
 /* clang-format on */
 
@@ -156,23 +136,10 @@ extern const struct rsb_op rsb_ops[RSB_OP_NUMBER_MAX + 1];
 /* rsb_desc_rsb_lookup_req and so on. */
 /* clang-format off */
 #define MESSAGE(owner) extern const struct rsb_message_desc rsb_desc_##owner;
-#define FIELD(owner, kind, name, since, limit)
-#define REC(owner, type, name, since)
-#define SEQ(owner, type, name, since, limit)
-#define STRS(owner, name, since, limit, each)
-#define END(owner)
-#define OP(op, number, req, rep, since, flags)
-#include "proto/ops.def"
-#undef MESSAGE
-#undef FIELD
-#undef REC
-#undef SEQ
-#undef STRS
-#undef END
-#undef OP
+#include "proto/structs.def"
 /* clang-format on */
 
-/* All message descriptors in order of ops.def, for printers and fuzzers; NULL-terminated. */
+/* All message descriptors in order of structs.def, for printers and fuzzers; NULL-terminated. */
 extern const struct rsb_message_desc *const rsb_messages[];
 
 /* FNV-1a over the printed table: tells apart two builds that call the same version differently. */

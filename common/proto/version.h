@@ -3,8 +3,8 @@
 #define RSB_VERSION_H
 
 /*
- * Version of the table in ops.def, with its history. tests/golden/wire.txt names it, and the golden
- * test refuses a change of the table that left it as it was.
+ * Version of the table in structs.def and ops.def, with its history. tests/golden/wire.txt names
+ * it, and the golden test refuses a change of the table that left it as it was.
  *	1	first light: names, files, locks, processes, tar in, control socket
  *
  * A newer peer talks down to the older one's version; a field or an op is sent only when its

@@ -4,7 +4,7 @@
 
     check-wire.py [--update] PRINTER SOURCE-ROOT
 
-Compares the table that PRINTER makes of ops.def with tests/golden/wire.txt, and the generated parts of
+Compares the table that PRINTER makes of structs.def and ops.def with tests/golden/wire.txt, and the generated parts of
 PROTOCOL.md with the table and with limits.h. wire.txt keeps a hash of the table for each version: a table
 that changed needs a new version in version.h, also when --update writes the files anew. (A version that
 nobody has yet may change: delete its hash line first, which the review sees.)
@@ -16,7 +16,7 @@ import re
 import subprocess
 import sys
 
-HEAD = "# The wire. Printed from ops.def; `meson compile update-wire` writes it anew.\n"
+HEAD = "# The wire. Printed from structs.def and ops.def; `meson compile update-wire` writes it anew.\n"
 
 
 def split(text):
@@ -66,7 +66,7 @@ def main():
     hashes, old = split(wire.read_text() if wire.exists() else "")
 
     if hashes.get(version, digest(table)) != digest(table):
-        sys.exit(f"the table of ops.def changed, but version.h still says {version}: "
+        sys.exit(f"the table of structs.def or ops.def changed, but version.h still says {version}: "
                  "peers with the old table would be taken for equal.\n"
                  "Raise RSB_PROTO_VERSION, then run `meson compile update-wire`.")
     hashes[version] = digest(table)
@@ -82,7 +82,7 @@ def main():
         if update:
             path.write_text(text)
         else:
-            print(f"{path.name} does not say what ops.def and limits.h say: "
+            print(f"{path.name} does not say what structs.def, ops.def and limits.h say: "
                   "run `meson compile update-wire`", file=sys.stderr)
     return 0 if update else len(stale)
 

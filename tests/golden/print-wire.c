@@ -8,8 +8,8 @@
 #include "util/macro.h"
 
 /*
- * Prints the table of ops.def: as text for wire.txt, or with --markdown its operations for
- * PROTOCOL.md.
+ * Prints the table of structs.def and ops.def: as text for wire.txt, or with --markdown its
+ * operations for PROTOCOL.md.
  */
 
 static const char *const kinds[] = {

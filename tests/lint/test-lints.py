@@ -73,6 +73,7 @@ BAD = [
     ("style", "no licence", "fuse/y.c", "int x;\n", "the first line is"),
     ("style", "no licence in a table", "fuse/y.def", "int x;\n", "the first line is"),
     ("style", "long file", "fuse/y.c", SPDX + "int x;\n" * 500, "501 lines"),
+    ("style", "long table", "fuse/y.def", SPDX + "ROW(x)\n" * 500, "501 lines"),
     ("style", "long script", "tests/e2e/y.py", "x = 1\n" * 501, "501 lines"),
     ("style", "long script 2", "packaging/y", "#!/usr/bin/env bash\n" + "x=1\n" * 500, "501 lines"),
     ("style", "long function", "fuse/y.c", body("\tf();\n" * 61), "a function of 61 lines"),
@@ -130,7 +131,7 @@ GOOD = {
     "fuse/still.c": SPDX + "static const int x[] = { 1 };\n"
                     "static const char *const y[] = { z };\nstatic int f(int a);\n"
                     'static const char text[] =\n\t"' + "x" * 100 + '";\n',
-    "fuse/wide.def": SPDX + "ROW(x" + ", x" * 100 + ")\n" * 600,
+    "fuse/wide.def": SPDX + "ROW(x" + ", x" * 100 + ")\n" * 400,
     "sidecar/local/y.c": including("<microhttpd.h>") + '\n#include "util/json.h"\n',
     "tests/unit/test-x.c": including("<jansson.h>") + '\n#include "local.h"\n#include "util/x.h"\n',
     "tests/unit/local.h": HEADER.replace("_X_", "_LOCAL_"),

@@ -18,7 +18,7 @@ struct pool {
 void pool_done(struct pool *pool);
 
 /*
- * Fills msg (desc->size bytes) with something that ops.def allows. Lists are short unless
+ * Fills msg (desc->size bytes) with something that structs.def allows. Lists are short unless
  * long_lists.
  */
 void message_random(const struct rsb_message_desc *desc, struct rng *rng, bool long_lists,

@@ -96,12 +96,6 @@ serve(struct rsb_request *rq, const void *req)
 {
 	/* clang-format off */
 	switch ((enum rsb_op_number)rq->op) {
-#define MESSAGE(owner)
-#define FIELD(owner, kind, name, since, limit)
-#define REC(owner, type, name, since)
-#define SEQ(owner, type, name, since, limit)
-#define STRS(owner, name, since, limit, each)
-#define END(owner)
 /* The linker is not asked for what a constant condition leaves out. */
 #define OP(op, number, reqtype, reptype, since, flags) \
 	case RSB_OP_##op: \
@@ -109,13 +103,6 @@ serve(struct rsb_request *rq, const void *req)
 			rsb_serve_##op(rq, req); \
 		break;
 #include "proto/ops.def" /* IWYU pragma: keep */
-#undef MESSAGE
-#undef FIELD
-#undef REC
-#undef SEQ
-#undef STRS
-#undef END
-#undef OP
 	}
 	/* clang-format on */
 }
