@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -63,24 +62,15 @@ say(const struct rsb_verb_common *common, const struct rsb_verb_session *session
 }
 
 static int
-run_create(const struct rsb_verb *verb, int argc, char **argv, char **env)
+run_create(const struct rsb_verb *verb, const struct rsb_verb_call *call)
 {
-	static const struct option options[] = { RSB_VERB_LONG, { 0 } };
-	struct rsb_verb_common common = { 0 };
 	struct rsb_diag diag = { 0 };
 	RSB_CLEANUP(rsb_verb_session_done) struct rsb_verb_session session = { 0 };
-	int status;
-	int c;
 	int r;
 
-	while ((c = getopt_long(argc, argv, RSB_VERB_LETTERS, options, NULL)) != -1)
-		if (rsb_verb_option(verb, c, &common, &status))
-			return status;
-	if (argc - optind != 1)
-		return rsb_verb_usage(verb, "give the sandbox one name");
-	r = create(&common, argv[optind], env, &session, &diag);
+	r = create(&call->common, call->words[0], call->env, &session, &diag);
 	if (r >= 0)
-		r = say(&common, &session);
+		r = say(&call->common, &session);
 	return r < 0 ? rsb_verb_failed(verb, r, &diag) : 0;
 }
 
@@ -88,5 +78,8 @@ const struct rsb_verb rsb_verb_create = {
 	.name = "create",
 	.usage = "create [OPTION]... NAME",
 	.help = "Make an empty sandbox, or find the one of that name.",
+	.min_words = 1,
+	.max_words = 1,
+	.wrong_words = "give the sandbox one name",
 	.run = run_create,
 };

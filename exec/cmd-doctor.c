@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -139,24 +138,15 @@ check_all(struct doctor *d)
 }
 
 static int
-run_doctor(const struct rsb_verb *verb, int argc, char **argv, char **env)
+run_doctor(const struct rsb_verb *verb, const struct rsb_verb_call *call)
 {
-	static const struct option options[] = { RSB_VERB_LONG, { 0 } };
-	struct rsb_verb_common common = { 0 };
-	struct doctor d = { .common = &common, .env = env };
+	struct doctor d = { .common = &call->common, .env = call->env };
 	RSB_CLEANUP(rsb_report_done) struct rsb_report report = { 0 };
-	int status;
-	int c;
 
-	while ((c = getopt_long(argc, argv, RSB_VERB_LETTERS, options, NULL)) != -1)
-		if (rsb_verb_option(verb, c, &common, &status))
-			return status;
-	if (optind < argc)
-		return rsb_verb_usage(verb, "it takes no names");
-	if (common.json)
+	if (call->common.json)
 		d.checks = rsb_json_new_array();
 	check_all(&d);
-	if (common.json) {
+	if (call->common.json) {
 		rsb_report_init(&report);
 		rsb_report_bool(&report, "ok", !d.bad);
 		rsb_report_json(&report, "checks", d.checks);
@@ -170,5 +160,6 @@ const struct rsb_verb rsb_verb_doctor = {
 	.name = "doctor",
 	.usage = "doctor [OPTION]...",
 	.help = "Look for what would keep rsb from working here.",
+	.wrong_words = "it takes no names",
 	.run = run_doctor,
 };

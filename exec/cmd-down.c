@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 
 #include "exec/daemon.h"
@@ -10,7 +9,7 @@
 #include "util/cleanup.h"
 
 struct down {
-	struct rsb_verb_common common;
+	const struct rsb_verb_common *common;
 	int how; /* enum rsb_config_down, -1: by configuration */
 	bool force;
 	bool cut_off;
@@ -29,7 +28,7 @@ end_sandbox(struct down *down, const struct rsb_where *where, char **env, struct
 		.request_max_ns = down->force && down->cut_off ? FORCED_NS : 0 };
 	int r;
 
-	r = rsb_verb_session_open(&session, &of, &down->common, env, diag);
+	r = rsb_verb_session_open(&session, &of, down->common, env, diag);
 	if (r < 0)
 		return r;
 	if (down->how < 0)
@@ -66,13 +65,13 @@ say(const struct down *down, const struct rsb_state *state)
 	};
 	RSB_CLEANUP(rsb_report_done) struct rsb_report report = { 0 };
 
-	if (down->common.json) {
+	if (down->common->json) {
 		rsb_report_init(&report);
 		rsb_report_sandbox(&report, state);
 		rsb_report_str(&report, "end", ends[down->how].word);
 		return rsb_report_print(&report);
 	}
-	if (!down->common.quiet)
+	if (!down->common->quiet)
 		(void)printf("%s is down%s\n", state->name, ends[down->how].text);
 	return 0;
 }
@@ -96,43 +95,38 @@ bring_down(struct down *down, const char *name, char **env, struct rsb_diag *dia
 }
 
 static int
-run_down(const struct rsb_verb *verb, int argc, char **argv, char **env)
+run_down(const struct rsb_verb *verb, const struct rsb_verb_call *call)
 {
-	static const struct option options[] = {
-		{ "kill", no_argument, NULL, 'k' },
-		{ "pause", no_argument, NULL, 'p' },
-		{ "leave", no_argument, NULL, 'l' },
-		{ "force", no_argument, NULL, 'f' },
-		RSB_VERB_LONG,
-		{ 0 },
-	};
-	struct down down = { .how = -1 };
+	struct down down = { .common = &call->common, .how = -1, .force = rsb_verb_has(call, 'f') };
 	struct rsb_diag diag = { 0 };
 	int n_how = 0;
-	int status;
-	int c;
 	int r;
 
-	while ((c = getopt_long(argc, argv, "f" RSB_VERB_LETTERS, options, NULL)) != -1) {
-		n_how += c == 'k' || c == 'p' || c == 'l';
+	for (size_t i = 0; i < call->n_own; i++) {
+		const int c = call->own[i].c;
+
+		n_how += c != 'f';
 		if (c == 'k')
 			down.how = RSB_CONFIG_DOWN_KILL;
 		else if (c == 'p')
 			down.how = RSB_CONFIG_DOWN_PAUSE;
 		else if (c == 'l')
 			down.how = RSB_CONFIG_DOWN_LEAVE;
-		else if (c == 'f')
-			down.force = true;
-		else if (rsb_verb_option(verb, c, &down.common, &status))
-			return status;
 	}
-	if (argc - optind > 1)
-		return rsb_verb_usage(verb, "one sandbox at a time");
 	if (n_how > 1)
 		return rsb_verb_usage(verb, "--kill, --pause and --leave exclude each other");
-	r = bring_down(&down, argv[optind], env, &diag);
+	r = bring_down(&down, call->words[0], call->env, &diag);
 	return r < 0 ? rsb_verb_failed(verb, r, &diag) : 0;
 }
+
+static const struct option options[] = {
+	{ "kill", no_argument, NULL, 'k' },
+	{ "pause", no_argument, NULL, 'p' },
+	{ "leave", no_argument, NULL, 'l' },
+	{ "force", no_argument, NULL, 'f' },
+	RSB_VERB_LONG,
+	{ 0 },
+};
 
 const struct rsb_verb rsb_verb_down = {
 	.name = "down",
@@ -142,5 +136,9 @@ const struct rsb_verb rsb_verb_down = {
 		"      --pause           pause it\n"
 		"      --leave           let it run until its time is over\n"
 		"  -f, --force           also while files are open in the mount\n",
+	.letters = "f" RSB_VERB_LETTERS,
+	.options = options,
+	.max_words = 1,
+	.wrong_words = "one sandbox at a time",
 	.run = run_down,
 };

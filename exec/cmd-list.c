@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,30 +98,21 @@ print_json(const struct rsb_json *json)
 }
 
 static int
-run_list(const struct rsb_verb *verb, int argc, char **argv, char **env)
+run_list(const struct rsb_verb *verb, const struct rsb_verb_call *call)
 {
-	static const struct option options[] = { RSB_VERB_LONG, { 0 } };
 	RSB_CLEANUP(rsb_json_freep) struct rsb_json *json = NULL;
 	rsb_autofree char *root = NULL;
-	struct rsb_verb_common common = { 0 };
-	struct list list = { .common = &common, .env = env };
+	struct list list = { .common = &call->common, .env = call->env };
 	struct rsb_diag diag = { 0 };
-	int status;
-	int c;
 	int r;
 
-	while ((c = getopt_long(argc, argv, RSB_VERB_LETTERS, options, NULL)) != -1)
-		if (rsb_verb_option(verb, c, &common, &status))
-			return status;
-	if (optind < argc)
-		return rsb_verb_usage(verb, "it takes no names");
-	r = rsb_state_root(env, &root, &diag);
+	r = rsb_state_root(call->env, &root, &diag);
 	if (r < 0)
 		return rsb_verb_failed(verb, r, &diag);
 	list.root = root;
-	if (common.json)
+	if (call->common.json)
 		list.json = json = rsb_json_new_array();
-	r = common.json && !json ? -ENOMEM : rsb_state_list(root, list_one, &list);
+	r = call->common.json && !json ? -ENOMEM : rsb_state_list(root, list_one, &list);
 	if (r >= 0 && json)
 		r = print_json(json);
 	return r < 0 ? rsb_verb_failed(verb, r, &diag) : 0;
@@ -132,5 +122,6 @@ const struct rsb_verb rsb_verb_list = {
 	.name = "list",
 	.usage = "list [OPTION]...",
 	.help = "List the sandboxes that this machine knows.",
+	.wrong_words = "it takes no names",
 	.run = run_list,
 };

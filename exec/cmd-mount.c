@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,21 +146,12 @@ do_mount(const struct rsb_verb_common *common, const char *name, const char *dir
 }
 
 static int
-run_mount(const struct rsb_verb *verb, int argc, char **argv, char **env)
+run_mount(const struct rsb_verb *verb, const struct rsb_verb_call *call)
 {
-	static const struct option options[] = { RSB_VERB_LONG, { 0 } };
-	struct rsb_verb_common common = { 0 };
 	struct rsb_diag diag = { 0 };
-	int status;
-	int c;
 	int r;
 
-	while ((c = getopt_long(argc, argv, RSB_VERB_LETTERS, options, NULL)) != -1)
-		if (rsb_verb_option(verb, c, &common, &status))
-			return status;
-	if (argc == optind || argc - optind > 2)
-		return rsb_verb_usage(verb, "name a sandbox, and at most one directory");
-	r = do_mount(&common, argv[optind], argv[optind + 1], env, &diag);
+	r = do_mount(&call->common, call->words[0], call->words[1], call->env, &diag);
 	return r < 0 ? rsb_verb_failed(verb, r, &diag) : 0;
 }
 
@@ -169,6 +159,9 @@ const struct rsb_verb rsb_verb_mount = {
 	.name = "mount",
 	.usage = "mount [OPTION]... SANDBOX [DIR]",
 	.help = "Mount a sandbox's workspace at DIR, or where it was mounted before.",
+	.min_words = 1,
+	.max_words = 2,
+	.wrong_words = "name a sandbox, and at most one directory",
 	.run = run_mount,
 };
 
@@ -198,27 +191,19 @@ do_umount(const struct rsb_verb_common *common, const char *name, bool force, ch
 	return 0;
 }
 
+static const struct option umount_options[] = {
+	{ "force", no_argument, NULL, 'f' },
+	RSB_VERB_LONG,
+	{ 0 },
+};
+
 static int
-run_umount(const struct rsb_verb *verb, int argc, char **argv, char **env)
+run_umount(const struct rsb_verb *verb, const struct rsb_verb_call *call)
 {
-	static const struct option options[] = { { "force", no_argument, NULL, 'f' }, RSB_VERB_LONG,
-		{ 0 } };
-	struct rsb_verb_common common = { 0 };
 	struct rsb_diag diag = { 0 };
-	bool force = false;
-	int status;
-	int c;
 	int r;
 
-	while ((c = getopt_long(argc, argv, "f" RSB_VERB_LETTERS, options, NULL)) != -1) {
-		if (c == 'f')
-			force = true;
-		else if (rsb_verb_option(verb, c, &common, &status))
-			return status;
-	}
-	if (argc - optind > 1)
-		return rsb_verb_usage(verb, "one sandbox at a time");
-	r = do_umount(&common, argv[optind], force, env, &diag);
+	r = do_umount(&call->common, call->words[0], rsb_verb_has(call, 'f'), call->env, &diag);
 	return r < 0 ? rsb_verb_failed(verb, r, &diag) : 0;
 }
 
@@ -227,5 +212,9 @@ const struct rsb_verb rsb_verb_umount = {
 	.usage = "umount [OPTION]... [SANDBOX]",
 	.help = "Unmount a sandbox and leave it running.",
 	.more = "  -f, --force           also while files are open in the mount\n",
+	.letters = "f" RSB_VERB_LETTERS,
+	.options = umount_options,
+	.max_words = 1,
+	.wrong_words = "one sandbox at a time",
 	.run = run_umount,
 };

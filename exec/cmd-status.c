@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -73,29 +72,20 @@ print_status(const struct rsb_buf *out, bool as_json, struct rsb_diag *diag)
 }
 
 static int
-run_status(const struct rsb_verb *verb, int argc, char **argv, char **env)
+run_status(const struct rsb_verb *verb, const struct rsb_verb_call *call)
 {
-	static const struct option options[] = { RSB_VERB_LONG, { 0 } };
 	RSB_CLEANUP(rsb_where_done) struct rsb_where where = { 0 };
 	RSB_CLEANUP(rsb_buf_done) struct rsb_buf out = { 0 };
-	struct rsb_verb_common common = { 0 };
 	struct rsb_diag diag = { 0 };
-	int status;
-	int c;
 	int r;
 
-	while ((c = getopt_long(argc, argv, RSB_VERB_LETTERS, options, NULL)) != -1)
-		if (rsb_verb_option(verb, c, &common, &status))
-			return status;
-	if (argc - optind > 1)
-		return rsb_verb_usage(verb, "one sandbox at a time");
-	r = rsb_where_find(argv[optind], env, &where, &diag);
+	r = rsb_where_find(call->words[0], call->env, &where, &diag);
 	if (r >= 0)
 		r = rsb_daemon_check(&where, false, &diag);
 	if (r >= 0)
 		r = rsb_daemon_status(&where, &out, &diag);
 	if (r >= 0)
-		r = print_status(&out, common.json, &diag);
+		r = print_status(&out, call->common.json, &diag);
 	return r < 0 ? rsb_verb_failed(verb, r, &diag) : 0;
 }
 
@@ -103,5 +93,7 @@ const struct rsb_verb rsb_verb_status = {
 	.name = "status",
 	.usage = "status [OPTION]... [SANDBOX]",
 	.help = "Tell how a mounted sandbox is doing.",
+	.max_words = 1,
+	.wrong_words = "one sandbox at a time",
 	.run = run_status,
 };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,29 +88,21 @@ say_accepted(
 }
 
 static int
-run_trust(const struct rsb_verb *verb, int argc, char **argv, char **env)
+run_trust(const struct rsb_verb *verb, const struct rsb_verb_call *call)
 {
-	static const struct option options[] = { RSB_VERB_LONG, { 0 } };
 	RSB_CLEANUP(rsb_json_freep) struct rsb_json *accepted = NULL;
 	rsb_autofree char *path = NULL;
-	struct rsb_verb_common common = { 0 };
+	const char *where = call->words[0];
 	struct rsb_diag diag = { 0 };
-	int status;
-	int c;
 	int r;
 
-	while ((c = getopt_long(argc, argv, RSB_VERB_LETTERS, options, NULL)) != -1)
-		if (rsb_verb_option(verb, c, &common, &status))
-			return status;
-	if (argc - optind > 1)
-		return rsb_verb_usage(verb, "one path at a time");
-	r = rsb_githeld_accept(optind < argc ? argv[optind] : NULL, env, &accepted, &diag);
+	r = rsb_githeld_accept(where, call->env, &accepted, &diag);
 	if (r > 0)
-		return say_accepted(verb, &common, accepted);
+		return say_accepted(verb, &call->common, accepted);
 	if (r >= 0)
-		r = trust(optind < argc ? argv[optind] : ".", env, &path, &diag);
+		r = trust(where ? where : ".", call->env, &path, &diag);
 	if (r >= 0)
-		r = say(&common, path);
+		r = say(&call->common, path);
 	return r < 0 ? rsb_verb_failed(verb, r, &diag) : 0;
 }
 
@@ -119,5 +110,7 @@ const struct rsb_verb rsb_verb_trust = {
 	.name = "trust",
 	.usage = "trust [OPTION]... [PATH]",
 	.help = "Accept what PATH has that is held back: .rsb/config, or on a mount from git.",
+	.max_words = 1,
+	.wrong_words = "one path at a time",
 	.run = run_trust,
 };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <ctype.h>
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,11 +23,11 @@
 #define SYNC_TIMEOUT_NS (60 * RSB_NSEC_PER_SEC)
 
 struct up {
-	struct rsb_verb_common common;
+	const struct rsb_verb_common *common;
 	char **env;
 	const char *name_option;
 	const char *mount_option;
-	const char *exclude[RSB_CONFIG_LIST_MAX + 1];
+	const char *exclude[RSB_VERB_OWN_MAX + 1];
 	size_t n_exclude;
 	char *root;
 	char *dir;        /* absolute */
@@ -125,7 +124,7 @@ say_notice(void *arg, const char *text)
 	struct up *up = arg;
 
 	rsb_progress_done(&up->progress);
-	if (!up->common.quiet)
+	if (!up->common->quiet)
 		(void)fprintf(stderr, "rsb up: %s\n", text);
 }
 
@@ -160,7 +159,7 @@ sync_in(struct up *up, const struct rsb_sandbox *sandbox, struct rsb_diag *diag)
 	if (r < 0)
 		return r;
 	far.target = &target.target;
-	rsb_progress_init(&up->progress, "syncing in", up->common.quiet);
+	rsb_progress_init(&up->progress, "syncing in", up->common->quiet);
 	r = rsb_sync_in(&sync, &far, &up->stats, diag);
 	rsb_progress_done(&up->progress);
 	return r < 0 ? r : trust_own(up);
@@ -199,7 +198,7 @@ open_session(struct up *up, struct rsb_diag *diag)
 		.root = up->root, .name = up->name, .project_dir = up->dir, .create = true
 	};
 
-	return rsb_verb_session_open(&up->session, &of, &up->common, up->env, diag);
+	return rsb_verb_session_open(&up->session, &of, up->common, up->env, diag);
 }
 
 /* What it held is lost with it; what is here can be brought in again. */
@@ -298,7 +297,7 @@ say_what_next(const struct up *up, const char *how)
 	RSB_CLEANUP(rsb_report_done) struct rsb_report report = { 0 };
 	char bytes[RSB_PROGRESS_SIZE];
 
-	if (up->common.json) {
+	if (up->common->json) {
 		rsb_report_init(&report);
 		rsb_report_sandbox(&report, &up->session.state);
 		rsb_report_str(&report, "mount", up->mountpoint);
@@ -308,7 +307,7 @@ say_what_next(const struct up *up, const char *how)
 		rsb_report_number(&report, "bytes", up->stats.bytes);
 		return rsb_report_print(&report);
 	}
-	if (up->common.quiet)
+	if (up->common->quiet)
 		return 0;
 	(void)printf("%s is up%s", up->name, how);
 	rsb_progress_bytes(up->stats.bytes, bytes);
@@ -322,7 +321,7 @@ static int
 start_daemon(struct up *up, struct rsb_diag *diag)
 {
 	/* Still under our lock: whoever comes meanwhile finds it mounted, or finds us gone. */
-	return rsb_daemon_start(up->name, up->mountpoint, up->common.overrides, diag);
+	return rsb_daemon_start(up->name, up->mountpoint, up->common->overrides, diag);
 }
 
 /* Nothing was done in it yet: it goes rather than stay behind half made. */
@@ -366,40 +365,37 @@ bring_up(struct up *up, const char *dir, struct rsb_diag *diag)
 }
 
 static int
-run_up(const struct rsb_verb *verb, int argc, char **argv, char **env)
+run_up(const struct rsb_verb *verb, const struct rsb_verb_call *call)
 {
-	static const struct option options[] = {
-		{ "name", required_argument, NULL, 'n' },
-		{ "mount", required_argument, NULL, 'm' },
-		{ "exclude", required_argument, NULL, 'x' },
-		RSB_VERB_LONG,
-		{ 0 },
-	};
-	struct up up = { .env = env };
+	struct up up = { .common = &call->common, .env = call->env };
 	struct rsb_diag diag = { 0 };
-	int status;
-	int c;
 	int r;
 
-	while ((c = getopt_long(argc, argv, "m:" RSB_VERB_LETTERS, options, NULL)) != -1) {
-		if (c == 'n')
-			up.name_option = optarg;
-		else if (c == 'm')
-			up.mount_option = optarg;
-		else if (c == 'x' && up.n_exclude < RSB_CONFIG_LIST_MAX)
-			up.exclude[up.n_exclude++] = optarg;
-		else if (rsb_verb_option(verb, c, &up.common, &status))
-			return status;
+	for (size_t i = 0; i < call->n_own; i++) {
+		const struct rsb_verb_option *o = &call->own[i];
+
+		if (o->c == 'n')
+			up.name_option = o->value;
+		else if (o->c == 'm')
+			up.mount_option = o->value;
+		else
+			up.exclude[up.n_exclude++] = o->value;
 	}
-	if (argc - optind > 1)
-		return rsb_verb_usage(verb, "one directory at a time");
-	r = bring_up(&up, optind < argc ? argv[optind] : ".", &diag);
+	r = bring_up(&up, call->n_word ? call->words[0] : ".", &diag);
 	rsb_verb_session_done(&up.session);
 	free(up.root);
 	free(up.dir);
 	free(up.mountpoint);
 	return r < 0 ? rsb_verb_failed(verb, r, &diag) : 0;
 }
+
+static const struct option options[] = {
+	{ "name", required_argument, NULL, 'n' },
+	{ "mount", required_argument, NULL, 'm' },
+	{ "exclude", required_argument, NULL, 'x' },
+	RSB_VERB_LONG,
+	{ 0 },
+};
 
 const struct rsb_verb rsb_verb_up = {
 	.name = "up",
@@ -408,5 +404,9 @@ const struct rsb_verb rsb_verb_up = {
 	.more = "      --name NAME       what to call it; else as DIR\n"
 		"  -m, --mount PATH      where to mount it\n"
 		"      --exclude PATTERN leave out what matches, gitignore syntax\n",
+	.letters = "m:" RSB_VERB_LETTERS,
+	.options = options,
+	.max_words = 1,
+	.wrong_words = "one directory at a time",
 	.run = run_up,
 };

@@ -58,7 +58,7 @@ main(int argc, char **argv)
 	opterr = 0; /* one sentence, and it is ours */
 	for (size_t i = 0; i < RSB_ARRAY_SIZE(verbs); i++)
 		if (strcmp(verbs[i]->name, name) == 0)
-			return end(verbs[i]->run(verbs[i], argc - 1, argv + 1, environ));
+			return end(rsb_verb_run(verbs[i], argc - 1, argv + 1, environ));
 	if (strcmp(name, "--help") == 0 || strcmp(name, "help") == 0) {
 		print_help(stdout);
 		return 0;

@@ -36,33 +36,70 @@ print_help(const struct rsb_verb *verb)
 		stdout);
 }
 
-int
-rsb_verb_option(const struct rsb_verb *verb, int c, struct rsb_verb_common *common, int *ret_status)
+/* What is wrong with option c, of those that are not --help; NULL: it is taken. */
+static const char *
+take_option(struct rsb_verb_call *call, int c)
 {
-	extern char *optarg;
+	struct rsb_verb_common *common = &call->common;
 
 	switch (c) {
 	case 'o':
-		if (common->n_override == RSB_VERB_OVERRIDES_MAX) {
-			*ret_status = rsb_verb_usage(verb, "too many -o options");
-			return 1;
-		}
+		if (common->n_override == RSB_VERB_OVERRIDES_MAX)
+			return "too many -o options";
 		common->overrides[common->n_override++] = optarg;
-		return 0;
+		return NULL;
 	case 'q':
 		common->quiet = true;
-		return 0;
+		return NULL;
 	case 'J':
 		common->json = true;
-		return 0;
-	case 'H':
-		print_help(verb);
-		*ret_status = 0;
-		return 1;
+		return NULL;
+	case '?':
+		return "an option is unknown or lacks its argument";
 	default:
-		*ret_status = rsb_verb_usage(verb, "an option is unknown or lacks its argument");
-		return 1;
+		if (call->n_own == RSB_VERB_OWN_MAX)
+			return "too many options";
+		call->own[call->n_own++] = (struct rsb_verb_option){ .c = c, .value = optarg };
+		return NULL;
 	}
+}
+
+int
+rsb_verb_run(const struct rsb_verb *verb, int argc, char **argv, char **env)
+{
+	static const struct option common[] = { RSB_VERB_LONG, { 0 } };
+	const struct option *options = verb->options ? verb->options : common;
+	const char *letters = verb->letters ? verb->letters : RSB_VERB_LETTERS;
+	struct rsb_verb_call call = { .env = env };
+	int c;
+
+	if (verb->main)
+		return verb->main(argc, argv, env);
+	while ((c = getopt_long(argc, argv, letters, options, NULL)) != -1) {
+		const char *wrong;
+
+		if (c == 'H') {
+			print_help(verb);
+			return 0;
+		}
+		wrong = take_option(&call, c);
+		if (wrong)
+			return rsb_verb_usage(verb, wrong);
+	}
+	call.words = argv + optind;
+	call.n_word = argc - optind;
+	if (call.n_word < verb->min_words || call.n_word > verb->max_words)
+		return rsb_verb_usage(verb, verb->wrong_words);
+	return verb->run(verb, &call);
+}
+
+bool
+rsb_verb_has(const struct rsb_verb_call *call, int c)
+{
+	for (size_t i = 0; i < call->n_own; i++)
+		if (call->own[i].c == c)
+			return true;
+	return false;
 }
 
 /* What had the lock before us may have removed it all: then the next directory is meant. */

@@ -4,16 +4,58 @@
 
 /* The verbs of rsb: one file each, one row each in the table of rsb.c. */
 
+#include <getopt.h>
+
 #include "keeper/keeper.h"
+
+#define RSB_VERB_OVERRIDES_MAX 64
+#define RSB_VERB_OWN_MAX RSB_CONFIG_LIST_MAX
+
+/* Options that every verb has. */
+struct rsb_verb_common {
+	const char *overrides[RSB_VERB_OVERRIDES_MAX + 1]; /* -o, NULL-terminated */
+	size_t n_override;
+	bool quiet;
+	bool json;
+};
+
+/* What the command line said; nothing of it is ours. */
+struct rsb_verb_call {
+	struct rsb_verb_common common;
+	/* The verb's own options, in the order given; value is NULL where there is none. */
+	struct rsb_verb_option {
+		int c;
+		const char *value;
+	} own[RSB_VERB_OWN_MAX];
+	size_t n_own;
+	char **words; /* after the options; NULL-terminated */
+	int n_word;
+	char **env;
+};
 
 struct rsb_verb {
 	const char *name;
-	const char *usage; /* after "rsb " */
-	const char *help;  /* one line */
-	const char *more;  /* the options, a line each; NULL: none beyond the common ones */
-	/* argv[0] is the verb. Returns the exit status. */
-	int (*run)(const struct rsb_verb *verb, int argc, char **argv, char **env);
+	const char *usage;   /* after "rsb " */
+	const char *help;    /* one line */
+	const char *more;    /* its own options, a line each; NULL: it has none, nor the next two */
+	const char *letters; /* for getopt_long(3), with RSB_VERB_LETTERS */
+	const struct option *options; /* with RSB_VERB_LONG */
+	int min_words;
+	int max_words;
+	const char *wrong_words; /* what is wrong with fewer or more */
+	/* Returns the exit status. */
+	int (*run)(const struct rsb_verb *verb, const struct rsb_verb_call *call);
+	/* Instead of it, where the command line is that of another program; argv[0] is the verb. */
+	int (*main)(int argc, char **argv, char **env);
 };
+
+/* getopt_long(3) letters and long options that all share; a verb puts its own around them. */
+#define RSB_VERB_LETTERS "o:q"
+#define RSB_VERB_LONG                                        \
+	{ "quiet", 0, NULL, 'q' }, { "json", 0, NULL, 'J' }, \
+	{                                                    \
+		"help", 0, NULL, 'H'                         \
+	}
 
 extern const struct rsb_verb rsb_verb_create;
 extern const struct rsb_verb rsb_verb_destroy;
@@ -29,29 +71,10 @@ extern const struct rsb_verb rsb_verb_up;
 
 /* ---- what several verbs need ---- */
 
-#define RSB_VERB_OVERRIDES_MAX 64
-
-/* Options that every verb has; see rsb_verb_option(). */
-struct rsb_verb_common {
-	const char *overrides[RSB_VERB_OVERRIDES_MAX + 1]; /* -o, NULL-terminated */
-	size_t n_override;
-	bool quiet;
-	bool json;
-};
-
-/* getopt_long(3) letters and long options that all share; a verb puts its own around them. */
-#define RSB_VERB_LETTERS "o:q"
-#define RSB_VERB_LONG                                        \
-	{ "quiet", 0, NULL, 'q' }, { "json", 0, NULL, 'J' }, \
-	{                                                    \
-		"help", 0, NULL, 'H'                         \
-	}
-/*
- * For the letters above and for getopt's '?'. 0: taken; else *ret_status is what the verb returns
- * (after --help or an error, which has been told).
- */
-int rsb_verb_option(
-	const struct rsb_verb *verb, int c, struct rsb_verb_common *common, int *ret_status);
+/* Reads the command line, tells what is wrong with it, and runs the verb; the exit status. */
+int rsb_verb_run(const struct rsb_verb *verb, int argc, char **argv, char **env);
+/* Whether the verb's own option c was given. */
+bool rsb_verb_has(const struct rsb_verb_call *call, int c);
 /* Tells on stderr what is wrong with the command line; returns RSB_EXIT_USAGE. */
 int rsb_verb_usage(const struct rsb_verb *verb, const char *what);
 /* Tells r and its sentence on stderr; returns RSB_EXIT_FAILED. */

@@ -7,7 +7,7 @@ import re
 import tree as lint
 
 VERB = re.compile(r"const struct rsb_verb rsb_verb_\w+ = \{(.*?)\n\};", re.S)
-TABLE = re.compile(r"static const struct option \w+\[\] = \{(.*?)\};", re.S)
+TABLE = re.compile(r"static const struct option (\w+)\[\] = \{(.*?)\};", re.S)
 OPTION = re.compile(r'\{ "([a-z-]+)", \w+, NULL, (?:\'(\w)\'|\w+) \}')
 SETTING = re.compile(r'^\t\{ "(\w+)", "(\w+)", (\w+), ([A-Z_| 0]+), [^,]+, (?:"([^"]*)"|\w+),', re.M)
 # A program: where its table of options is, its help, its page.
@@ -40,21 +40,21 @@ def check_verbs(tree, man):
         text = tree.text(name)
         for body in VERB.findall(text):
             verb = re.search(r'\.name = "(\w+)"', body).group(1)
-            verbs[verb] = (name, body, re.search(r"\.run = (\w+)", body).group(1), text)
-    for verb, (name, body, run, text) in sorted(verbs.items()):
+            options = re.search(r"\.options = (\w+)", body)
+            tables = dict(TABLE.findall(text))
+            verbs[verb] = (name, body, OPTION.findall(tables[options.group(1)] if options else ""))
+    for verb, (name, body, options) in sorted(verbs.items()):
         part = next((i for i in items(man) if re.match(rf"Cm {verb}\b", i)), None)
         if part is None:
             yield f"man/rsb.1: the verb {verb} is missing"
             continue
-        function = text[text.index(f"\n{run}("):]
-        table = TABLE.search(function[:function.index("\n}\n")])
-        for long, short in OPTION.findall(table.group(1) if table else ""):
+        for long, short in options:
             if f"--{long}" not in strings(body):
                 yield f"{name}: --{long} is not in the help of {verb}"
             if not in_page(part.split("\n")[0], long, short):
                 yield f"man/rsb.1: --{long} of {verb} is missing"
         for long in re.findall(r"--([a-z-]+)", strings(body)):
-            if not table or long not in dict(OPTION.findall(table.group(1))):
+            if long not in dict(options):
                 yield f"{name}: {verb} has no --{long}"
     for verb in re.findall(r"\brsb ([a-z]+)\b", "\n".join(re.findall(r"`([^`\n]*)`", tree.text("README.md") or ""))):
         if verb not in verbs:
@@ -66,7 +66,7 @@ def check_programs(tree):
         if where not in tree.names or helps not in tree.names:
             continue
         table = TABLE.search(tree.text(where))
-        for long, _ in OPTION.findall(table.group(1)):
+        for long, _ in OPTION.findall(table.group(2)):
             if f"--{long}" not in strings(tree.text(helps)):
                 yield f"{helps}: --{long} is not in the help"
             if f"-{long}" not in page(tree, manual):

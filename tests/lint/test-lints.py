@@ -27,10 +27,9 @@ def including(header):
 
 
 def verb(name, options="", more=""):
-    table = f"\tstatic const struct option options[] = {{\n\t\t{options}{{ 0 }},\n\t}};\n\n"
-    return (SPDX + f"static int\nrun_{name}(void)\n{{\n{table}\treturn options[0].val;\n}}\n\n"
+    return (SPDX + f"static const struct option options[] = {{\n\t{options}{{ 0 }},\n}};\n\n"
             f"const struct rsb_verb rsb_verb_{name} = {{\n\t.name = \"{name}\",\n"
-            f"\t.more = \"{more}\",\n\t.run = run_{name},\n}};\n")
+            f"\t.more = \"{more}\",\n\t.options = options,\n}};\n")
 
 
 def setting(key, value="1"):
@@ -107,9 +106,9 @@ BAD = [
      "unknown macro"),
     ("usage", "verb without a page", "exec/cmd-z.c", verb("z"), "the verb z is missing"),
     ("usage", "option without help", "exec/cmd-x.c",
-     verb("x", "{ \"all\", no_argument, NULL, 'a' },\n\t\t"), "--all is not in the help of x"),
+     verb("x", "{ \"all\", no_argument, NULL, 'a' },\n\t"), "--all is not in the help of x"),
     ("usage", "option without a page", "exec/cmd-x.c",
-     verb("x", "{ \"both\", no_argument, NULL, 'b' },\n\t\t", "--both"), "--both of x is missing"),
+     verb("x", "{ \"both\", no_argument, NULL, 'b' },\n\t", "--both"), "--both of x is missing"),
     ("usage", "help without option", "exec/cmd-x.c", verb("x", more="--none"), "x has no --none"),
     ("usage", "setting without a page", "common/keeper/setting.c", setting("l"), "s.l is missing"),
     ("usage", "page without setting", "common/keeper/setting.c", setting("l"), "there is no s.k"),
@@ -144,7 +143,7 @@ GOOD = {
     "man/rsb.conf.5": ".Dd January 1, 2026\n.Dt RSB.CONF 5\n.Os\n.Sh NAME\n.Nm rsb.conf\n.Nd y\n"
                       ".Sh DESCRIPTION\nText.\n.Ss [s]\n.Bl -tag -width Ds\n.It Ar k No = 1\nText.\n.El\n"
                       ".Sh EXAMPLES\nText.\n",
-    "exec/cmd-x.c": verb("x", "{ \"all\", no_argument, NULL, 'a' },\n\t\t", "--all"),
+    "exec/cmd-x.c": verb("x", "{ \"all\", no_argument, NULL, 'a' },\n\t", "--all"),
     "common/keeper/setting.c": setting("k"),
     "build-x/y.c": "int x; // not ours\n",
     # What others may include in the bad samples.
