@@ -5,6 +5,7 @@
 
 #include "fuse/push.h"
 #include "fuse/send.h"
+#include "fuse/sizes.h"
 #include "util/list.h"
 
 #define DRAIN_POLL_NS (5 * RSB_NSEC_PER_MSEC)
@@ -16,10 +17,10 @@ struct rite {
 	struct rsb_timer *timer;
 	void (*next)(struct rite *rite); /* the step after the fence; NULL: the last was done */
 	rsb_barrier_fn done;             /* NULL: told already */
+	struct rsb_sizes *sizes;         /* asked for and not there */
 	void *arg;
 	uint64_t deadline_ns;
 	uint64_t forced_ns; /* the deadline without a live link */
-	bool leaves;
 	bool failed;
 };
 
@@ -50,6 +51,7 @@ static void
 rite_free(struct rite *rite)
 {
 	rsb_list_remove(&rite->link);
+	rsb_sizes_forget(rite->sizes);
 	rsb_timer_del(rite->timer);
 	free(rite);
 }
@@ -81,13 +83,6 @@ tell(struct rite *rite, bool late)
 static void
 finish(struct rite *rite)
 {
-	struct rsb_fs *fs = rite->barrier->fs;
-
-	if (rite->leaves) {
-		rsb_mutex_lock(&fs->lock);
-		rsb_fs_foreign_end_locked(fs);
-		rsb_mutex_unlock(&fs->lock);
-	}
 	tell(rite, rite->failed);
 	rite_free(rite);
 }
@@ -241,6 +236,38 @@ rsb_barrier_enter(struct rsb_barrier *barrier, rsb_barrier_fn done, void *arg)
 
 /* ---- show, leave ---- */
 
+static void
+on_sizes(void *arg)
+{
+	struct rite *rite = arg;
+
+	rite->sizes = NULL;
+	fence(rite, finish);
+}
+
+/* The last step but one. */
+static void
+ask_sizes(struct rite *rite)
+{
+	struct rsb_barrier *barrier = rite->barrier;
+
+	/* Without memory for it the kernel learns them when it asks. */
+	if (!barrier->notify ||
+		rsb_sizes_ask(barrier->fs, barrier->loop, on_sizes, rite, &rite->sizes) < 0)
+		fence(rite, finish);
+}
+
+static void
+left(struct rite *rite)
+{
+	struct rsb_fs *fs = rite->barrier->fs;
+
+	rsb_mutex_lock(&fs->lock);
+	rsb_fs_foreign_end_locked(fs);
+	rsb_mutex_unlock(&fs->lock);
+	ask_sizes(rite);
+}
+
 int
 rsb_barrier_show(struct rsb_barrier *barrier, rsb_barrier_fn done, void *arg)
 {
@@ -253,7 +280,7 @@ rsb_barrier_show(struct rsb_barrier *barrier, rsb_barrier_fn done, void *arg)
 	rsb_mutex_lock(&barrier->fs->lock);
 	post_open_files(barrier, false);
 	rsb_mutex_unlock(&barrier->fs->lock);
-	fence(rite, finish);
+	ask_sizes(rite);
 	return 0;
 }
 
@@ -268,11 +295,10 @@ rsb_barrier_leave(struct rsb_barrier *barrier)
 		/* Without memory for the barrier the cache stays off, which is never wrong. */
 		return;
 	}
-	rite->leaves = true;
 	rsb_mutex_lock(&fs->lock);
 	post_open_files(barrier, false);
 	rsb_mutex_unlock(&fs->lock);
-	fence(rite, finish);
+	fence(rite, left);
 }
 
 void

@@ -6,8 +6,8 @@
  * What makes commands and the mount see each other's work. Before a command: the kernel writes
  * dirty pages back, write buffers are sent, names, attributes and pages are dropped here and in
  * the kernel; the command is then sent to start after all mutations before it. After it: pages
- * and attributes of what is open are dropped, then its status may be told. The cache goes on
- * again when no process of any command lives.
+ * and attributes of what is open are dropped and the kernel learns the files' sizes, then its
+ * status may be told. The cache goes on again when no process of any command lives.
  *
  * Main thread; done() comes there too, at once or later, in any case within RSB_BARRIER_MAX_S:
  * late says that the kernel had not answered by then.

@@ -33,6 +33,22 @@ rsb_handle_writes(const struct rsb_handle *handle)
 	return (handle->flags & O_ACCMODE) != O_RDONLY;
 }
 
+uint64_t
+rsb_handle_any_fh(const struct rsb_inode *inode)
+{
+	struct rsb_list *pos;
+
+	if (!S_ISREG(inode->attr.mode))
+		return 0;
+	rsb_list_for_each (pos, &inode->handles) {
+		const struct rsb_handle *handle = rsb_list_entry(pos, struct rsb_handle, of_inode);
+
+		if (!handle->broken && !handle->closed)
+			return handle->fh;
+	}
+	return 0;
+}
+
 static void
 handle_free(struct rsb_handles *handles, struct rsb_handle *handle)
 {

@@ -82,6 +82,11 @@ struct rsb_handle *rsb_handle_next(const struct rsb_handles *handles, size_t *cu
 /* The untold error, which is told by this: 0 or negative errno. */
 int rsb_handle_take_error(struct rsb_handle *handle);
 bool rsb_handle_writes(const struct rsb_handle *handle);
+/*
+ * An open file names the node even when it has no name any more. 0: none is open. Directories
+ * are not opened over there before they are listed.
+ */
+uint64_t rsb_handle_any_fh(const struct rsb_inode *inode);
 /* What is set here survives. */
 void rsb_handle_set_error(struct rsb_handle *handle, int error);
 void rsb_handle_set_broken(struct rsb_handle *handle, int broken);

@@ -3,126 +3,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/fuse.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 
+#include "fuse/notifier.h"
 #include "proto/limits.h"
 #include "util/fd.h"
 #include "util/list.h"
 #include "util/thread.h"
-
-#define NOTIFY_INC_EPOCH 8 /* FUSE_NOTIFY_INC_EPOCH of Linux 6.16, newer than our headers */
-
-enum order_type { ATTACH = 1, INODES, ENTRY, EPOCH, FENCE };
-
-struct order_head {
-	uint32_t type;
-	uint32_t pages;
-	uint64_t parent;
-};
-
-#define PACKET_MAX (sizeof(struct order_head) + RSB_NOTIFY_NODES_MAX * sizeof(uint64_t))
-
-/* ---- the notifier process ---- */
-
-/* One notify: 0 or negative errno. What the kernel does not know needs no telling. */
-static int
-tell(int fd, int32_t code, const void *body, size_t size, struct rsb_bytes name)
-{
-	struct fuse_out_header head = {
-		.len = (uint32_t)(sizeof(head) + size + name.size),
-		.error = code,
-	};
-	struct iovec iov[] = {
-		{ .iov_base = &head, .iov_len = sizeof(head) },
-		{ .iov_base = (void *)(uintptr_t)body, .iov_len = size },
-		{ .iov_base = (void *)(uintptr_t)name.data, .iov_len = name.size },
-	};
-
-	if (writev(fd, iov, 3) < 0)
-		return errno == ENOENT ? 0 : -errno;
-	return 0;
-}
-
-static int
-tell_inode(int fd, uint64_t nodeid, bool pages)
-{
-	struct fuse_notify_inval_inode_out out = { .ino = nodeid, .off = pages ? 0 : -1 };
-
-	return tell(
-		fd, FUSE_NOTIFY_INVAL_INODE, &out, sizeof(out), (struct rsb_bytes){ .size = 0 });
-}
-
-static int
-tell_entry(int fd, uint64_t parent, struct rsb_bytes name)
-{
-	struct fuse_notify_inval_entry_out out = {
-		.parent = parent,
-		.namelen = (uint32_t)name.size,
-	};
-	int r;
-
-	/* The packet's name has its NUL, which namelen does not count. */
-	out.namelen--;
-	r = tell(fd, FUSE_NOTIFY_INVAL_ENTRY, &out, sizeof(out), name);
-	/* A name that was not cached leaves the kernel's listing of the directory as it was. */
-	return r < 0 ? r : tell_inode(fd, parent, true);
-}
-
-static int
-carry_out(int fd, const struct order_head *head, const uint8_t *body, size_t size)
-{
-	int r = 0;
-
-	if (head->type == INODES) {
-		for (size_t i = 0; i + sizeof(uint64_t) <= size; i += sizeof(uint64_t)) {
-			uint64_t nodeid;
-
-			memcpy(&nodeid, body + i, sizeof(nodeid));
-			r = tell_inode(fd, nodeid, head->pages);
-		}
-	} else if (head->type == ENTRY && size) {
-		r = tell_entry(fd, head->parent, (struct rsb_bytes){ .data = body, .size = size });
-	} else if (head->type == EPOCH) {
-		r = tell(fd, NOTIFY_INC_EPOCH, NULL, 0, (struct rsb_bytes){ .size = 0 });
-		if (r == -EINVAL)
-			r = -EOPNOTSUPP;
-	}
-	return r;
-}
-
-void
-rsb_notify_main(int sock)
-{
-	rsb_autofree uint8_t *packet = malloc(PACKET_MAX);
-	struct order_head head;
-	int fuse_fd = -1;
-
-	for (;;) {
-		int fds[1];
-		size_t n_fd = 1;
-		int32_t r;
-		int n;
-
-		n = packet ? rsb_fd_recv(sock, packet, PACKET_MAX, fds, &n_fd) : 0;
-		if (n < (int)sizeof(head))
-			break;
-		memcpy(&head, packet, sizeof(head));
-		if (n_fd && head.type == ATTACH)
-			fuse_fd = fds[0];
-		r = carry_out(fuse_fd, &head, packet + sizeof(head), (size_t)n - sizeof(head));
-		if ((head.type == EPOCH || head.type == FENCE) &&
-			send(sock, &r, sizeof(r), MSG_NOSIGNAL) < 0)
-			break;
-	}
-	rsb_cleanup_close(&fuse_fd);
-	(void)close(sock);
-}
-
-/* ---- the daemon's end ---- */
 
 struct order {
 	struct rsb_list link;
@@ -334,12 +223,12 @@ rsb_notify_free(struct rsb_notify *notify)
 
 /* Adds an order. body goes behind the head. fd is taken. */
 static int
-post(struct rsb_notify *notify, const struct order_head *head, struct rsb_bytes body,
+post(struct rsb_notify *notify, const struct rsb_notifier_head *head, struct rsb_bytes body,
 	struct order *order)
 {
 	int r = 0;
 
-	rsb_buf_init(&order->packet, PACKET_MAX);
+	rsb_buf_init(&order->packet, RSB_NOTIFIER_PACKET_MAX);
 	rsb_list_init(&order->link);
 	r = rsb_buf_append(&order->packet, head, sizeof(*head));
 	if (r >= 0)
@@ -365,7 +254,7 @@ post(struct rsb_notify *notify, const struct order_head *head, struct rsb_bytes 
 }
 
 static int
-post_new(struct rsb_notify *notify, const struct order_head *head, struct rsb_bytes body,
+post_new(struct rsb_notify *notify, const struct rsb_notifier_head *head, struct rsb_bytes body,
 	rsb_notify_fn done, void *arg)
 {
 	struct order *order = rsb_new(struct order);
@@ -381,7 +270,7 @@ post_new(struct rsb_notify *notify, const struct order_head *head, struct rsb_by
 int
 rsb_notify_attach(struct rsb_notify *notify, int fuse_fd)
 {
-	const struct order_head head = { .type = ATTACH };
+	const struct rsb_notifier_head head = { .type = RSB_NOTIFIER_ATTACH };
 	struct order *order = rsb_new(struct order);
 
 	if (!order)
@@ -396,9 +285,9 @@ rsb_notify_attach(struct rsb_notify *notify, int fuse_fd)
 
 /* Into the last packet of the queue, if it is of the same kind and has room. */
 static bool
-join_last(struct rsb_notify *notify, uint64_t nodeid, bool pages)
+join_last(struct rsb_notify *notify, const struct rsb_notifier_head *like, struct rsb_bytes body)
 {
-	struct order_head head;
+	struct rsb_notifier_head head;
 	struct order *last;
 	bool joined = false;
 
@@ -406,28 +295,43 @@ join_last(struct rsb_notify *notify, uint64_t nodeid, bool pages)
 	if (!rsb_list_empty(&notify->queue)) {
 		last = rsb_list_entry(notify->queue.prev, struct order, link);
 		memcpy(&head, rsb_buf_head(&last->packet), sizeof(head));
-		joined = head.type == INODES && !head.pages == !pages &&
-			 rsb_buf_append(&last->packet, &nodeid, sizeof(nodeid)) >= 0;
+		joined = head.type == like->type && head.pages == like->pages &&
+			 rsb_buf_append(&last->packet, body.data, body.size) >= 0;
 	}
 	rsb_mutex_unlock(&notify->lock);
 	return joined;
 }
 
+/* One of many of its kind. */
+static int
+post_some(struct rsb_notify *notify, const struct rsb_notifier_head *head, struct rsb_bytes body)
+{
+	return join_last(notify, head, body) ? 0 : post_new(notify, head, body, NULL, NULL);
+}
+
 int
 rsb_notify_inode(struct rsb_notify *notify, uint64_t nodeid, bool pages)
 {
-	const struct order_head head = { .type = INODES, .pages = pages };
+	const struct rsb_notifier_head head = { .type = RSB_NOTIFIER_INODES, .pages = pages };
 	const struct rsb_bytes body = { .data = (const uint8_t *)&nodeid, .size = sizeof(nodeid) };
 
-	if (join_last(notify, nodeid, pages))
-		return 0;
-	return post_new(notify, &head, body, NULL, NULL);
+	return post_some(notify, &head, body);
+}
+
+int
+rsb_notify_size(struct rsb_notify *notify, uint64_t nodeid, uint64_t size)
+{
+	const struct rsb_notifier_head head = { .type = RSB_NOTIFIER_SIZES };
+	const struct rsb_notifier_size file = { .nodeid = nodeid, .size = size };
+
+	return post_some(notify, &head,
+		(struct rsb_bytes){ .data = (const uint8_t *)&file, .size = sizeof(file) });
 }
 
 int
 rsb_notify_entry(struct rsb_notify *notify, uint64_t parent, const void *name, size_t size)
 {
-	const struct order_head head = { .type = ENTRY, .parent = parent };
+	const struct rsb_notifier_head head = { .type = RSB_NOTIFIER_ENTRY, .parent = parent };
 	char text[RSB_NAME_MAX + 1];
 
 	if (size > RSB_NAME_MAX)
@@ -441,7 +345,7 @@ rsb_notify_entry(struct rsb_notify *notify, uint64_t parent, const void *name, s
 int
 rsb_notify_epoch(struct rsb_notify *notify, rsb_notify_fn done, void *arg)
 {
-	const struct order_head head = { .type = EPOCH };
+	const struct rsb_notifier_head head = { .type = RSB_NOTIFIER_EPOCH };
 
 	return post_new(notify, &head, (struct rsb_bytes){ .size = 0 }, done, arg);
 }
@@ -449,7 +353,7 @@ rsb_notify_epoch(struct rsb_notify *notify, rsb_notify_fn done, void *arg)
 int
 rsb_notify_fence(struct rsb_notify *notify, rsb_notify_fn done, void *arg)
 {
-	const struct order_head head = { .type = FENCE };
+	const struct rsb_notifier_head head = { .type = RSB_NOTIFIER_FENCE };
 
 	return post_new(notify, &head, (struct rsb_bytes){ .size = 0 }, done, arg);
 }

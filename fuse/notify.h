@@ -3,22 +3,14 @@
 #define RSB_NOTIFY_H
 
 /*
- * The notifier: a process of its own that tells the kernel what to forget. A notify may wait for
- * a request that the daemon has to answer, and for as long as that takes the caller cannot even be
- * killed; so no thread of the daemon ever makes one. It is forked before there are threads, gets
- * its copy of /dev/fuse when there is a mount, and ends with its socket.
- *
- * rsb_notify is the daemon's end. Orders are carried out one after the other; done() comes on the
- * loop's thread when the order is finished. Posting is for any thread.
+ * The daemon's end of the notifier (fuse/notifier.h). Orders are carried out one after the other;
+ * done() comes on the loop's thread when the order is finished. Posting is for any thread.
  */
 
 #include "util/cleanup.h"
 #include "util/loop.h"
 
 struct rsb_notify;
-
-/* The notifier's own main: serves sock until its other end is closed, and closes it. */
-void rsb_notify_main(int sock);
 
 /* Takes sock. */
 rsb_nodiscard int rsb_notify_new(struct rsb_loop *loop, int sock, struct rsb_notify **ret_notify);
@@ -34,7 +26,6 @@ rsb_nodiscard int rsb_notify_revive(struct rsb_notify *notify, int sock, int fus
 /* r: 0; -EPIPE: the notifier is gone; else what the kernel said, but that it has no such node. */
 typedef void (*rsb_notify_fn)(void *arg, int r);
 
-#define RSB_NOTIFY_NODES_MAX 4096u   /* in one packet */
 #define RSB_NOTIFY_QUEUED_MAX 65536u /* packets */
 
 /* fd is borrowed for the call: the notifier gets a copy. */
@@ -44,6 +35,11 @@ rsb_nodiscard int rsb_notify_attach(struct rsb_notify *notify, int fuse_fd);
  * RSB_NOTIFY_QUEUED_MAX.
  */
 rsb_nodiscard int rsb_notify_inode(struct rsb_notify *notify, uint64_t nodeid, bool pages);
+/*
+ * A file is at least so long (not 0): for what the kernel does without asking. Its pages stay, the
+ * attributes it asks for again.
+ */
+rsb_nodiscard int rsb_notify_size(struct rsb_notify *notify, uint64_t nodeid, uint64_t size);
 rsb_nodiscard int rsb_notify_entry(
 	struct rsb_notify *notify, uint64_t parent, const void *name, size_t size);
 /* All names at once. done's r: -EOPNOTSUPP when the kernel (before 6.16) cannot. */

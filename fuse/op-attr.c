@@ -18,26 +18,6 @@
 
 #define STATFS_KEEP_NS RSB_NSEC_PER_SEC
 
-/*
- * An open file names the node even when it has no name any more. 0: none is open. Directories
- * are not opened over there before they are listed.
- */
-static uint64_t
-any_fh(const struct rsb_inode *inode)
-{
-	struct rsb_list *pos;
-
-	if (!S_ISREG(inode->attr.mode))
-		return 0;
-	rsb_list_for_each (pos, &inode->handles) {
-		const struct rsb_handle *handle = rsb_list_entry(pos, struct rsb_handle, of_inode);
-
-		if (!handle->broken && !handle->closed)
-			return handle->fh;
-	}
-	return 0;
-}
-
 /* umount(8) looks at the root, and must not hang while the link is down. */
 static bool
 may_be_old(const struct rsb_fs *fs, const struct rsb_inode *inode)
@@ -92,7 +72,7 @@ op_getattr(fuse_req_t req, fuse_ino_t nodeid, struct fuse_file_info *fi)
 		rsb_hold_never(fop);
 	fop->inode = rsb_inode_ref(inode);
 	rsb_push_inode(fop->fs, inode);
-	msg = (struct rsb_getattr_req){ .node = inode->wire, .fh = any_fh(inode) };
+	msg = (struct rsb_getattr_req){ .node = inode->wire, .fh = rsb_handle_any_fh(inode) };
 	rsb_fop_call(fop, RSB_OP_getattr, &msg, on_attr);
 }
 
@@ -187,7 +167,7 @@ op_setattr(
 	fop->offset = msg.size;
 	rsb_push_inode(fs, inode);
 	msg.node = inode->wire;
-	msg.fh = fi ? fi->fh : any_fh(inode);
+	msg.fh = fi ? fi->fh : rsb_handle_any_fh(inode);
 	msg.who = rsb_idmap_who(&fs->config.idmap, ctx->uid, ctx->gid);
 	rsb_fop_mutate(fop, RSB_OP_setattr, &msg, on_setattr);
 }

@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include "fuse/notify.h"
+#include "fuse/notifier.h"
 #include "fuse/options.h"
 #include "fuse/packet.h"
 #include "fuse/settle.h"
@@ -297,7 +297,7 @@ notifier_main(const struct supervisor *s, int sock, pid_t supervisor)
 {
 	const struct rsb_mount_opts *mount = &s->opts->mount;
 
-	rsb_notify_main(sock);
+	rsb_notifier_main(sock);
 	if (getppid() != supervisor && rsb_mountpoint_is_ours(mount->mountpoint, mount->name))
 		(void)rsb_mount_undo(mount->mountpoint, true);
 	exit(0);

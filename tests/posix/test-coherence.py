@@ -5,7 +5,9 @@ are open here or a request names them: the right file or an error, never another
 
 import calendar
 import contextlib
+import ctypes
 import errno
+import mmap
 import os
 import signal
 import sys
@@ -163,6 +165,62 @@ def test_what_is_open_here_stays_that(tmp):
         for n, want in (("away", b"Woved"), ("moved", b"new\n"), ("replaced", b"other\n"), ("removed", b"again\n"),
                         ("dir2/in", b"Wn"), ("dir/in", b"fake\n")):
             assert get(f"{m}/{n}") == want, n
+
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+LIBC.mmap.restype = ctypes.c_void_p
+LIBC.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+
+
+def map_and_swap(fd, size, at, new):
+    """All bytes, of a mapping; then new is stored there. Python's own mmap asks for the size first; a child may die."""
+    r, w = os.pipe()
+    pid = os.fork()
+    if not pid:
+        base = LIBC.mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, fd, 0)
+        with open(w, "wb") as f:
+            f.write(ctypes.string_at(base, size))
+        ctypes.memmove(base + at, new, len(new))
+        os._exit(0)
+    os.close(w)
+    with open(r, "rb") as f:
+        data = f.read()
+    assert os.waitpid(pid, 0)[1] == 0
+    return data
+
+
+def test_what_is_open_here_grows_over_there(tmp):
+    """The kernel does not ask for the size of a file before it maps or copies it."""
+    with box(tmp) as b:
+        m, w = b.mount, b.workspace
+        sizes = {"page": 4097, "within": 300, "over": 3 * 4096 + 10, "far": (1 << 20) + 1}
+        fds = {}
+        for n in sizes:
+            put(f"{m}/{n}", b"0" * 100)
+            fds[n] = os.open(f"{m}/{n}", os.O_RDWR)
+            assert os.pread(fds[n], 200, 0) == b"0" * 100
+        for number in b"1", b"2":
+            b.command("sh", "-c", " ".join(f"head -c {n} /dev/zero | tr '\\0' {int(number)} > {f};" for f, n in sizes.items()))
+            for n, size in sizes.items():
+                data = map_and_swap(fds[n], size, size - 1, b"L")
+                assert data == number * size, (n, len(data), data[-1:])
+                os.fsync(fds[n])
+                assert get(f"{w}/{n}") == number * (size - 1) + b"L", n
+                os.truncate(f"{m}/{n}", 10)
+        b.command("sh", "-c", "for n in within over far; do cat page far within over > new; cat new > $n; done")
+        for n in "within", "over", "far":
+            want = get(f"{w}/{n}")
+            out = os.open(f"{m}/copy-{n}", os.O_CREAT | os.O_RDWR)
+            at = 0
+            while at < len(want):
+                copied = os.copy_file_range(fds[n], out, len(want) - at, at, at)
+                assert copied, (n, at, len(want))
+                at += copied
+            os.close(out)
+            assert get(f"{w}/copy-{n}") == want
+            assert attributes(os.fstat(fds[n])) == attributes(os.stat(f"{w}/{n}"))
+        for fd in fds.values():
+            os.close(fd)
 
 
 def test_directories_that_move_over_there(tmp):
