@@ -186,24 +186,30 @@ on_closed(void *arg, int r)
 
 static const struct rsb_client_ops client_ops = { .closed = on_closed };
 
-/* One call on a connection of its own. -ENOTCONN: no daemon there. */
-static int
-call_once(const struct rsb_where *where, uint32_t op, const void *req, uint64_t timeout_ns,
-	void (*copy)(void *arg, const void *rep), void *arg, struct rsb_diag *diag)
+/* A connection for one call. */
+struct line {
+	struct rsb_loop *loop;
+	struct rsb_client *client;
+};
+
+static void
+line_done(struct line *line)
 {
-	RSB_CLEANUP(rsb_loop_freep) struct rsb_loop *loop = NULL;
-	RSB_CLEANUP(rsb_client_freep) struct rsb_client *client = NULL;
+	rsb_client_free(line->client);
+	rsb_loop_free(line->loop);
+}
+
+/* -ENOTCONN: no daemon there. */
+static int
+line_open(const struct rsb_where *where, struct line *line, struct rsb_diag *diag)
+{
 	int r;
 
-	r = rsb_loop_new(rsb_clock_monotonic(), &loop);
-	if (r < 0)
-		return r;
-	r = rsb_client_open(loop, where->socket, &client_ops, NULL, &client, diag);
-	if (r == -ENOENT || r == -ECONNREFUSED)
-		return -ENOTCONN;
-	if (r < 0)
-		return r;
-	return rsb_client_call_wait(client, op, req, timeout_ns, copy, arg);
+	r = rsb_loop_new(rsb_clock_monotonic(), &line->loop);
+	if (r >= 0)
+		r = rsb_client_open(
+			line->loop, where->socket, &client_ops, NULL, &line->client, diag);
+	return r == -ENOENT || r == -ECONNREFUSED ? -ENOTCONN : r;
 }
 
 /* Only what we made, and only while it is empty, which one that is mounted again is not. */
@@ -214,14 +220,28 @@ remove_mountpoint(const struct rsb_state *state)
 		(void)rmdir(state->mountpoint);
 }
 
+/* The connection is gone afterwards: the daemon need not wait for it. */
+static int
+tell_to_stop(const struct rsb_where *where, bool force, struct rsb_diag *diag)
+{
+	RSB_CLEANUP(line_done) struct line line = { 0 };
+	struct rsb_ctl_stop_req req = { .force = force };
+	int r;
+
+	r = line_open(where, &line, diag);
+	if (r < 0)
+		return r;
+	return rsb_client_call_wait(
+		line.client, RSB_OP_ctl_stop, &req, STOP_TIMEOUT_NS, NULL, NULL);
+}
+
 static int
 end_daemon(
 	const struct rsb_where *where, struct rsb_state_dir *dir, bool force, struct rsb_diag *diag)
 {
-	struct rsb_ctl_stop_req req = { .force = force };
 	int r;
 
-	r = call_once(where, RSB_OP_ctl_stop, &req, STOP_TIMEOUT_NS, NULL, NULL, diag);
+	r = tell_to_stop(where, force, diag);
 	if (r == -EBUSY)
 		return rsb_diag_set(diag, r,
 			"%s is in use: files of the mount are open, or commands run; use --force to "
@@ -270,11 +290,14 @@ copy_status(void *arg, const void *rep)
 int
 rsb_daemon_status(const struct rsb_where *where, struct rsb_buf *out, struct rsb_diag *diag)
 {
+	RSB_CLEANUP(line_done) struct line line = { 0 };
 	struct copied copied = { .out = out };
 	int r;
 
-	r = call_once(
-		where, RSB_OP_ctl_status, NULL, STATUS_TIMEOUT_NS, copy_status, &copied, diag);
+	r = line_open(where, &line, diag);
+	if (r >= 0)
+		r = rsb_client_call_wait(line.client, RSB_OP_ctl_status, NULL, STATUS_TIMEOUT_NS,
+			copy_status, &copied);
 	return r < 0 ? r : copied.r;
 }
 
@@ -282,11 +305,15 @@ int
 rsb_daemon_trust(
 	const struct rsb_where *where, const char *path, struct rsb_buf *out, struct rsb_diag *diag)
 {
+	RSB_CLEANUP(line_done) struct line line = { 0 };
 	const struct rsb_ctl_trust_req req = { .path = rsb_bytes_str(path) };
 	struct copied copied = { .out = out };
 	int r;
 
-	r = call_once(where, RSB_OP_ctl_trust, &req, STATUS_TIMEOUT_NS, copy_status, &copied, diag);
+	r = line_open(where, &line, diag);
+	if (r >= 0)
+		r = rsb_client_call_wait(line.client, RSB_OP_ctl_trust, &req, STATUS_TIMEOUT_NS,
+			copy_status, &copied);
 	return r < 0 ? r : copied.r;
 }
 

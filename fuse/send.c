@@ -126,8 +126,8 @@ hand_over(struct call *call, const void *req, bool again)
 		opts.after = shared->fifo - 1;
 	if (shared && writes && !again)
 		shared->fifo = rsb_link_fifo(send->fs->link) + 1;
-	r = rsb_link_call(
-		send->fs->link, call->op, req, &opts, on_reply, call, &call->link_call, NULL);
+	r = rsb_link_call(send->fs->link, call->op, req, &opts,
+		(struct rsb_call_done){ on_reply, call }, &call->link_call);
 	if (r < 0 && shared && !again)
 		shared->fifo = 0;
 	if (r >= 0)

@@ -164,7 +164,8 @@ call_it(struct rsb_upload *upload)
 	r = rsb_link_chan_open_sender(upload->link, RSB_CHAN_STDIN(upload->proc), BUFFER_MAX);
 	if (r < 0)
 		return r;
-	return rsb_call_tar_in_async(upload->link, &req, NULL, on_answer, upload, NULL);
+	return rsb_call_tar_in_async(
+		upload->link, &req, NULL, (struct rsb_call_done){ on_answer, upload }, NULL);
 }
 
 int

@@ -36,7 +36,7 @@ rsb_link_call_wait(struct rsb_link *link, uint32_t op, const void *req,
 
 	rsb_mutex_init(&waiter.lock);
 	rsb_cond_init(&waiter.cond);
-	r = rsb_link_call(link, op, req, opts, on_end, &waiter, NULL, NULL);
+	r = rsb_link_call(link, op, req, opts, (struct rsb_call_done){ on_end, &waiter }, NULL);
 	if (r == 0) {
 		rsb_mutex_lock(&waiter.lock);
 		while (!waiter.done)

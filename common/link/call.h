@@ -3,7 +3,7 @@
 #define RSB_CALL_H
 
 /*
- * rsb_call_<op>_async(link, &req, opts, fn, arg, &call) for each op of the table, and
+ * rsb_call_<op>_async(link, &req, opts, done, &call) for each op of the table, and
  * rsb_call_<op>(link, &req, timeout_ns, copy, copy_arg), which waits (not on the io or fuse
  * thread). req of an op that takes rsb_empty may be NULL. The reply's views die with the
  * callback: the waiting form hands the reply to copy (may be NULL) on the io thread and
@@ -21,9 +21,9 @@ rsb_nodiscard int rsb_link_call_wait(struct rsb_link *link, uint32_t op, const v
 #define OP(op, number, reqtype, reptype, since, flags) \
 	rsb_nodiscard static inline int \
 	rsb_call_##op##_async(struct rsb_link *link, const struct reqtype *req, \
-		const struct rsb_call_opts *opts, rsb_call_fn fn, void *arg, uint64_t *ret_call) \
+		const struct rsb_call_opts *opts, struct rsb_call_done done, uint64_t *ret_call) \
 	{ \
-		return rsb_link_call(link, number, req, opts, fn, arg, ret_call, NULL); \
+		return rsb_link_call(link, number, req, opts, done, ret_call); \
 	} \
 	rsb_nodiscard static inline int \
 	rsb_call_##op(struct rsb_link *link, const struct reqtype *req, \

@@ -278,7 +278,7 @@ take_ticket(struct rsb_link *link, uint32_t op, const struct rsb_call_opts *opts
 /* -ESTALE: the session changed; take a new ticket. On 0 call is the table's. */
 static int
 add_call(struct rsb_link *link, const struct ticket *ticket, struct rsb_pending_call *call,
-	struct rsb_bytes msg, uint64_t *ret_fifo)
+	struct rsb_bytes msg)
 {
 	bool writes = rsb_ops[call->op].flags & RSB_OP_WRITES;
 	bool counts = writes && !ticket->again;
@@ -304,8 +304,6 @@ add_call(struct rsb_link *link, const struct ticket *ticket, struct rsb_pending_
 		if (link->saved)
 			link->saved->fifo = link->fifo;
 		link->stats.calls++;
-		if (ret_fifo)
-			*ret_fifo = counts ? link->fifo : 0;
 	}
 	rsb_mutex_unlock(&link->lock);
 	return r;
@@ -313,7 +311,7 @@ add_call(struct rsb_link *link, const struct ticket *ticket, struct rsb_pending_
 
 static int
 try_call(struct rsb_link *link, const void *req, const struct rsb_call_opts *opts,
-	struct rsb_pending_call *call, uint64_t *ret_fifo)
+	struct rsb_pending_call *call)
 {
 	RSB_CLEANUP(rsb_buf_done) struct rsb_buf msg = { .max = RSB_MESSAGE_MAX };
 	struct ticket ticket = { 0 };
@@ -328,12 +326,12 @@ try_call(struct rsb_link *link, const void *req, const struct rsb_call_opts *opt
 	r = rsb_codec_request(call->op, ticket.id, ticket.after, req, RSB_PROTO_VERSION, &msg);
 	if (r < 0)
 		return r;
-	return add_call(link, &ticket, call, rsb_buf_view(&msg), ret_fifo);
+	return add_call(link, &ticket, call, rsb_buf_view(&msg));
 }
 
 int
 rsb_link_call(struct rsb_link *link, uint32_t op, const void *req, const struct rsb_call_opts *opts,
-	rsb_call_fn fn, void *arg, uint64_t *ret_call, uint64_t *ret_fifo)
+	struct rsb_call_done done, uint64_t *ret_call)
 {
 	rsb_autofree struct rsb_pending_call *call = NULL;
 	uint64_t id;
@@ -346,10 +344,10 @@ rsb_link_call(struct rsb_link *link, uint32_t op, const void *req, const struct 
 	if (!call)
 		return -ENOMEM;
 	call->op = op;
-	call->fn = fn;
-	call->arg = arg;
+	call->fn = done.fn;
+	call->arg = done.arg;
 	do
-		r = try_call(link, req, opts, call, ret_fifo);
+		r = try_call(link, req, opts, call);
 	while (r == -ESTALE);
 	if (r < 0)
 		return r;

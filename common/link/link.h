@@ -140,6 +140,10 @@ void rsb_link_why(struct rsb_link *link, struct rsb_diag *ret_why);
  * callback returns; NULL when r < 0.
  */
 typedef void (*rsb_call_fn)(void *arg, int r, const void *rep);
+struct rsb_call_done {
+	rsb_call_fn fn;
+	void *arg;
+};
 
 struct rsb_call_opts {
 	uint64_t after;      /* FIFO number to execute first; 0: none; RSB_AFTER_ALL: all so far */
@@ -150,15 +154,13 @@ struct rsb_call_opts {
 #define RSB_AFTER_ALL UINT64_MAX
 
 /*
- * {any} Encodes and queues a request (typed forms in link/call.h). opts may be NULL. On 0 fn
- * is called exactly once, on the io thread, maybe before this returns. *ret_call (may be
- * NULL) names it for cancel; *ret_fifo (may be NULL) is its FIFO number, 0 for ops that do
- * not write. -EAGAIN: the send buffer or RSB_CALLS_MAX is full; or the errno of
+ * {any} Encodes and queues a request (typed forms in link/call.h). opts may be NULL. On 0 done is
+ * called exactly once, on the io thread, maybe before this returns. *ret_call (may be NULL) names
+ * it for cancel. -EAGAIN: the send buffer or RSB_CALLS_MAX is full; or the errno of
  * rsb_link_fail().
  */
 rsb_nodiscard int rsb_link_call(struct rsb_link *link, uint32_t op, const void *req,
-	const struct rsb_call_opts *opts, rsb_call_fn fn, void *arg, uint64_t *ret_call,
-	uint64_t *ret_fifo);
+	const struct rsb_call_opts *opts, struct rsb_call_done done, uint64_t *ret_call);
 /*
  * {any} Asks the far side to give it up; the callback still comes, with -EINTR or the result. What
  * was not sent yet never will be.

@@ -56,7 +56,9 @@ call_wait(struct host *host, uint64_t timeout_ns, uint64_t *ret_call)
 	const struct rsb_wait_req req = { .proc = 1 };
 	const struct rsb_call_opts opts = { .timeout_ns = timeout_ns };
 
-	ck_assert_int_eq(rsb_call_wait_async(host->link, &req, &opts, on_done, host, ret_call), 0);
+	ck_assert_int_eq(rsb_call_wait_async(host->link, &req, &opts,
+				 (struct rsb_call_done){ on_done, host }, ret_call),
+		0);
 }
 
 START_TEST(answers_calls_and_says_who_is_there)
@@ -92,8 +94,9 @@ START_TEST(keeps_calls_until_there_is_a_connection)
 	host_init(&host, SEC);
 	call_wait(&host, 0, NULL);
 	ck_assert_int_eq(rsb_link_state(host.link), RSB_LINK_DOWN);
-	ck_assert_int_eq(
-		rsb_link_call(host.link, RSB_OP_statfs, NULL, NULL, on_done, &host, NULL, NULL), 0);
+	ck_assert_int_eq(rsb_link_call(host.link, RSB_OP_statfs, NULL, NULL,
+				 (struct rsb_call_done){ on_done, &host }, NULL),
+		0);
 	dial(&host);
 	WAIT_UNTIL(&host, host.n_done == 1);
 	ck_assert_int_eq(PEEK(&host, last_r), -EOPNOTSUPP);
@@ -110,7 +113,6 @@ START_TEST(executes_once_over_any_number_of_broken_connections)
 	static uint8_t data[3000];
 	const unsigned int n = 400;
 	struct host host;
-	uint64_t fifo;
 	unsigned int i;
 
 	host_init(&host, SEC);
@@ -124,10 +126,10 @@ START_TEST(executes_once_over_any_number_of_broken_connections)
 			if (PEEK(&host, state) == RSB_LINK_DOWN)
 				dial(&host);
 		}
-		ck_assert_int_eq(rsb_link_call(host.link, RSB_OP_write, &req, NULL, on_done, &host,
-					 NULL, &fifo),
+		ck_assert_int_eq(rsb_link_call(host.link, RSB_OP_write, &req, NULL,
+					 (struct rsb_call_done){ on_done, &host }, NULL),
 			0);
-		ck_assert_uint_eq(fifo, i + 1);
+		ck_assert_uint_eq(rsb_link_fifo(host.link), i + 1);
 	}
 	for (i = 0; PEEK(&host, n_done) < n; i++) {
 		fake_sidecar_cut_after(host.fake, 3 + i);
@@ -256,8 +258,9 @@ START_TEST(fails_everything_when_told_to_and_goes_on_when_told_so)
 	uint64_t ino;
 
 	host_init(&host, SEC);
-	ck_assert_int_eq(
-		rsb_link_call(host.link, RSB_OP_statfs, NULL, NULL, on_done, &host, NULL, NULL), 0);
+	ck_assert_int_eq(rsb_link_call(host.link, RSB_OP_statfs, NULL, NULL,
+				 (struct rsb_call_done){ on_done, &host }, NULL),
+		0);
 	rsb_link_fail(host.link, -EIO);
 	WAIT_UNTIL(&host, host.n_done == 1);
 	ck_assert_int_eq(PEEK(&host, last_r), -EIO);

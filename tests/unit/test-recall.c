@@ -43,8 +43,9 @@ queue(struct host *host, uint32_t op, struct end *ret_end)
 	uint64_t call;
 
 	*ret_end = (struct end){ .host = host };
-	ck_assert_int_eq(
-		rsb_link_call(host->link, op, &req, &opts, on_end, ret_end, &call, NULL), 0);
+	ck_assert_int_eq(rsb_link_call(host->link, op, &req, &opts,
+				 (struct rsb_call_done){ on_end, ret_end }, &call),
+		0);
 	return call;
 }
 
@@ -198,7 +199,9 @@ START_TEST(drops_what_was_not_sent_at_its_deadline)
 
 	host_init(&host, SEC);
 	wait = (struct end){ .host = &host };
-	ck_assert_int_eq(rsb_call_wait_async(host.link, &req, &opts, on_end, &wait, NULL), 0);
+	ck_assert_int_eq(rsb_call_wait_async(host.link, &req, &opts,
+				 (struct rsb_call_done){ on_end, &wait }, NULL),
+		0);
 	ck_assert_int_eq(result(&host, &wait), -ETIMEDOUT);
 	dial_and_wait(&host);
 	ask(&host);
