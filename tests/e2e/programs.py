@@ -8,6 +8,7 @@ To renew the list: pnpm 9 with node-linker=hoisted installs the harness, pnpm-lo
 node_modules, it has what the harness opens in the headless profile, which leaves out the kits of other vendors' models.
 """
 
+import fcntl
 import hashlib
 import json
 import os
@@ -70,15 +71,17 @@ def find(name):
     digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
     base = os.path.realpath(os.environ.get("RSB_TEST_CACHE") or os.path.join(os.environ["RSB_TEST_BUILD"], "programs"))
     final = os.path.join(base, digest)
-    if not os.path.exists(final):
-        npm = shutil.which("npm")
-        if not npm:
-            raise Absent("no npm to fetch it")
-        os.makedirs(base, exist_ok=True)
-        folder = tempfile.mkdtemp(dir=base)
-        try:
-            fetch(npm, lines, folder)
-            os.rename(folder, final)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(base, exist_ok=True)
+    with open(f"{base}/lock", "w", encoding="ascii") as lock_file:
+        fcntl.flock(lock_file, fcntl.LOCK_EX)  # tests run side by side, and one fetch is enough
+        if not os.path.exists(final):
+            npm = shutil.which("npm")
+            if not npm:
+                raise Absent("no npm to fetch it")
+            folder = tempfile.mkdtemp(dir=base)
+            try:
+                fetch(npm, lines, folder)
+                os.rename(folder, final)
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
     return os.path.join(final, "node_modules", part)
