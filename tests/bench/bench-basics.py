@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT
+"""Sizes, start times and warm commands, with their budgets. Measured by hand on a quiet machine; not a test.
+
+usage: RSB_TEST_BUILD=BUILD python3 tests/bench/bench-basics.py
+"""
+
+import gzip
+import os
+import re
+import secrets
+import statistics
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
+
+import harness  # noqa: E402  (found by the line above)
+from guard import processes_of  # noqa: E402
+
+RTT_MS = 40
+ROUNDS = 15
+
+
+def say(what, value, budget):
+    print(f"{what:44} {value:>24}   budget {budget}", flush=True)
+
+
+def median_ms(fn):
+    times = []
+    for _ in range(ROUNDS):
+        start = time.monotonic()
+        fn()
+        times.append((time.monotonic() - start) * 1000)
+    return statistics.median(times)
+
+
+def start_of_sidecar(world):
+    """From the start of the process to the line that says that it listens."""
+    r, w = os.pipe()
+    os.write(w, secrets.token_hex(32).encode() + b"\n")
+    os.close(w)
+    sidecar = subprocess.Popen(
+        [world.env["RSB_SIDECAR"], "--port", "0", "--listen", "127.0.0.1", "--no-cgroup", "--workspace", world.fresh(),
+         "--user", "root", "--key-fd", str(r)], pass_fds=[r], stdout=subprocess.PIPE)
+    os.close(r)
+    assert sidecar.stdout.readline().startswith(b"ready")
+    sidecar.terminate()
+    sidecar.wait()
+    sidecar.stdout.close()
+
+
+def sidecar_alone(world):
+    with open(world.env["RSB_SIDECAR"], "rb") as f:
+        data = f.read()
+    say("sidecar, bytes", f"{len(data)}", "-")
+    say("sidecar, bytes sent (gzip -9)", f"{len(gzip.compress(data, 9))}", "1200000")
+    say("sidecar, start to ready", f"{median_ms(lambda: start_of_sidecar(world)):.1f} ms", "50 ms (+ 3 RTT)")
+
+
+def rss_kib(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as f:
+        return int(re.search(r"^VmRSS:\s+(\d+) kB", f.read(), re.M)[1])
+
+
+def sidecar_rss(box):
+    """The processes of this sandbox's sidecar, seen from the host."""
+    inside = {int(p): c for p, c in processes_of("/") if "rsb-sidecar" in c and "--key-fd" in c}
+    if inside:
+        say("sidecar, RSS idle", f"{max(map(rss_kib, inside))} KiB", "6144 KiB")
+    box.sh("true")
+
+
+def commands(world, box, proxy):
+    def true():
+        box.exec("true")
+
+    true()
+    here = median_ms(lambda: world.run("true"))
+    say("true here", f"{here:.1f} ms", "-")
+    say("warm rsb-exec true, no distance", f"{median_ms(true):.1f} ms", "5 ms")
+    proxy.command(f"rtt {RTT_MS}")
+    far = median_ms(true)
+    say(f"warm rsb-exec true, {RTT_MS} ms", f"{far:.1f} ms", f"{1.1 * RTT_MS + 5:.0f} ms (1.1 RTT + 5 ms)")
+    proxy.command("rtt 0")
+
+
+def measure(world):
+    sidecar_alone(world)
+    with world.sandbox() as box:
+        sidecar_rss(box)
+        world.rsb("umount", box.name)
+        proxy = harness.DelayProxy(world.local_server()["port"])
+        try:
+            world.rsb("mount", box.name, box.mount, env={"RSB_LOCAL_URL": f"http://127.0.0.1:{proxy.port}"})
+            commands(world, box, proxy)
+        finally:
+            world.rsb("umount", box.name)
+            proxy.close()
+
+
+harness.main({"test_measure": measure})
