@@ -12,6 +12,8 @@
 #include "keeper/mountpoint.h"
 #include "util/cleanup.h"
 
+#define WORDS "name a sandbox, and at most one directory"
+
 struct place {
 	char *path;
 	bool made;
@@ -146,11 +148,58 @@ do_mount(const struct rsb_verb_common *common, const char *name, const char *dir
 }
 
 static int
+say_upgraded(const struct rsb_verb_common *common, const struct rsb_where *where)
+{
+	RSB_CLEANUP(rsb_report_done) struct rsb_report report = { 0 };
+
+	if (common->json) {
+		rsb_report_init(&report);
+		rsb_report_sandbox(&report, &where->state);
+		rsb_report_str(&report, "mount", where->state.mountpoint);
+		return rsb_report_print(&report);
+	}
+	if (!common->quiet)
+		(void)printf("%s is served by rsb-mount " RSB_VERSION " now\n", where->state.name);
+	return 0;
+}
+
+static int
+do_upgrade(const struct rsb_verb_common *common, const char *name, bool force, char **env,
+	struct rsb_diag *diag)
+{
+	RSB_CLEANUP(rsb_where_done) struct rsb_where where = { 0 };
+	int r;
+
+	r = rsb_where_find(name, env, &where, diag);
+	if (r >= 0)
+		r = rsb_daemon_upgrade(&where, force, diag);
+	return r < 0 ? r : say_upgraded(common, &where);
+}
+
+static const struct option mount_options[] = {
+	{ "upgrade", no_argument, NULL, 'U' },
+	{ "force", no_argument, NULL, 'f' },
+	RSB_VERB_LONG,
+	{ 0 },
+};
+
+static int
 run_mount(const struct rsb_verb *verb, const struct rsb_verb_call *call)
 {
+	bool force = rsb_verb_has(call, 'f');
 	struct rsb_diag diag = { 0 };
 	int r;
 
+	if (rsb_verb_has(call, 'U')) {
+		if (call->words[0] && call->words[1])
+			return rsb_verb_usage(verb, "one sandbox at a time");
+		r = do_upgrade(&call->common, call->words[0], force, call->env, &diag);
+		return r < 0 ? rsb_verb_failed(verb, r, &diag) : 0;
+	}
+	if (force)
+		return rsb_verb_usage(verb, "--force goes with --upgrade");
+	if (!call->words[0])
+		return rsb_verb_usage(verb, WORDS);
 	r = do_mount(&call->common, call->words[0], call->words[1], call->env, &diag);
 	return r < 0 ? rsb_verb_failed(verb, r, &diag) : 0;
 }
@@ -159,9 +208,12 @@ const struct rsb_verb rsb_verb_mount = {
 	.name = "mount",
 	.usage = "mount [OPTION]... SANDBOX [DIR]",
 	.help = "Mount a sandbox's workspace at DIR, or where it was mounted before.",
-	.min_words = 1,
+	.more = "      --upgrade         instead: let the rsb-mount installed now serve the mount\n"
+		"  -f, --force           with it: also while commands run, which are lost\n",
+	.letters = "f" RSB_VERB_LETTERS,
+	.options = mount_options,
 	.max_words = 2,
-	.wrong_words = "name a sandbox, and at most one directory",
+	.wrong_words = WORDS,
 	.run = run_mount,
 };
 

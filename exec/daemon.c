@@ -126,6 +126,15 @@ rsb_daemon_start(const char *name, const char *mountpoint, const char *const *ov
 }
 
 int
+rsb_daemon_upgrade(const struct rsb_where *where, bool force, struct rsb_diag *diag)
+{
+	const char *argv[] = { NULL, "--upgrade", force ? "--force" : "--", where->state.name,
+		NULL };
+
+	return run_mount(argv, diag);
+}
+
+int
 rsb_daemon_bury(const struct rsb_where *where, struct rsb_diag *diag)
 {
 	const struct rsb_state *state = &where->state;

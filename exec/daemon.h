@@ -41,6 +41,13 @@ rsb_nodiscard int rsb_daemon_ensure(const struct rsb_daemon_need *need, struct r
  */
 rsb_nodiscard int rsb_daemon_stop(const struct rsb_where *where, bool force, struct rsb_diag *diag);
 /*
+ * Lets the rsb-mount beside our own program, or of PATH, go on with the mount, in place of the
+ * program that serves it. force: also while commands run, which are lost. The sentence is
+ * rsb-mount's own.
+ */
+rsb_nodiscard int rsb_daemon_upgrade(
+	const struct rsb_where *where, bool force, struct rsb_diag *diag);
+/*
  * None runs: takes away the mount of one whose processes were all killed, so that nobody was left
  * to unmount. 0 also when there is none.
  */

@@ -7,10 +7,10 @@
  * link/ctl.h; both ends keep a struct rsb_chans for the streams, attached for as long as the
  * connection lives, so credit works from end to end.
  *
- * ctl_hello comes first, or the connection is dropped. spawn, wait, signal, kill, proc_free and
- * tar_in are relayed with the daemon's own proc numbers and wrapped into the barriers of
- * fuse/barrier.h (fuse/relay.h); ctl_status, ctl_trust and ctl_stop are answered here; anything
- * else is EOPNOTSUPP. When a client goes away its commands are ended.
+ * ctl_hello or ctl_upgrade comes first, or the connection is dropped. spawn, wait, signal, kill,
+ * proc_free and tar_in are relayed with the daemon's own proc numbers and wrapped into the barriers
+ * of fuse/barrier.h (fuse/relay.h); ctl_status, ctl_trust, ctl_stop and ctl_upgrade are answered
+ * here; anything else is EOPNOTSUPP. When a client goes away its commands are ended.
  *
  * Main thread, but for the three that take streams from the link's thread.
  */
@@ -30,6 +30,7 @@ struct rsb_control_config {
 	struct rsb_barrier *barrier;
 	const char *sandbox;
 	const char *mountpoint; /* empty: not mounted */
+	int sock;               /* to the supervisor */
 	uint64_t grace_ns;      /* from TERM to KILL for the commands of a client that went away */
 	/* Appends the JSON of ctl_status. */
 	int (*status)(void *arg, struct rsb_buf *out);

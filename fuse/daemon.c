@@ -342,6 +342,7 @@ make_control(struct daemon *d, struct rsb_diag *diag)
 		.barrier = d->barrier,
 		.sandbox = info->name,
 		.mountpoint = d->options->mountpoint,
+		.sock = d->sock,
 		.grace_ns = info->grace_ns,
 		.status = on_status,
 		.stop = on_stop,

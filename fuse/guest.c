@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "fuse/giveway.h"
 #include "fuse/guard.h"
 #include "fuse/judge.h"
 #include "fuse/pipe.h"
@@ -180,6 +181,26 @@ answer_stop(struct rsb_guest *client, const struct rsb_call_head *head)
 }
 
 static void
+answer_upgrade(struct rsb_guest *client, const struct rsb_call_head *head)
+{
+	struct rsb_ctl_upgrade_rep rep = { .pid = (uint64_t)getpid() };
+	struct rsb_ctl_upgrade_req req;
+	int program = -1;
+	int r = 0;
+
+	if (rsb_codec_decode(&rsb_desc_rsb_ctl_upgrade_req, head->body, &req) < 0) {
+		rsb_guest_kick(client);
+		return;
+	}
+	if (req.program.size)
+		r = rsb_giveway_check(client->control, &req, &program);
+	rep.outcome = rsb_giveway_outcome(client->control);
+	rsb_guest_reply(client, head->op, head->id, r, &rep);
+	if (program >= 0)
+		rsb_giveway_go(client->control, program);
+}
+
+static void
 on_message(void *arg, const struct rsb_call_head *head)
 {
 	struct rsb_guest *client = arg;
@@ -187,7 +208,8 @@ on_message(void *arg, const struct rsb_call_head *head)
 	if (client->kicked)
 		return;
 	/* Replies are not expected here: we ask nothing. */
-	if (head->op == 0 || (!client->hello && head->op != RSB_OP_ctl_hello)) {
+	if (head->op == 0 || (!client->hello && head->op != RSB_OP_ctl_hello &&
+				     head->op != RSB_OP_ctl_upgrade)) {
 		rsb_guest_kick(client);
 		return;
 	}
@@ -203,6 +225,9 @@ on_message(void *arg, const struct rsb_call_head *head)
 		break;
 	case RSB_OP_ctl_stop:
 		answer_stop(client, head);
+		break;
+	case RSB_OP_ctl_upgrade:
+		answer_upgrade(client, head);
 		break;
 	case RSB_OP_spawn:
 	case RSB_OP_wait:

@@ -9,6 +9,7 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
+#include "fuse/askupgrade.h"
 #include "fuse/daemon.h"
 #include "fuse/options.h"
 #include "fuse/supervise.h"
@@ -31,6 +32,7 @@ usage(FILE *to)
 	(void)fputs("usage: rsb-mount [-f] [-v] [-o OPTIONS] NAME DIRECTORY\n"
 		    "       rsb-mount --no-mount [-f] [-v] [-o OPTIONS] NAME\n"
 		    "       rsb-mount -u DIRECTORY\n"
+		    "       rsb-mount --upgrade [--force] [-o socket=PATH] NAME\n"
 		    "       rsb-mount --help | --version\n"
 		    "\n"
 		    "Mounts the workspace of the sandbox NAME at DIRECTORY.\n"
@@ -40,6 +42,8 @@ usage(FILE *to)
 		    "                    crashes=NUMBER, socket=PATH, url=URL,key=FILE\n"
 		    "      --no-mount    only serve commands, for exec.linger after the last one\n"
 		    "  -u, --unmount     unmount DIRECTORY\n"
+		    "      --upgrade     let this program serve the mount of NAME from now on\n"
+		    "      --force       with it: also while commands run, which are lost\n"
 		    "  -v, --verbose     log more\n"
 		    "  -h, --help        show this text\n"
 		    "  -V, --version     show the version\n",
@@ -81,20 +85,54 @@ open_log(const struct start *start)
 	rsb_log_init("rsb-mount", level, fd < 0 ? 2 : fd);
 }
 
+/* It is not looked at when it is mounted: only we could answer. */
 static int
-do_mount(struct start *start, struct rsb_diag *diag)
+find_mountpoint(struct rsb_options *options, struct rsb_diag *diag)
+{
+	int r;
+
+	if (options->no_mount)
+		return 0;
+	if (options->takeover.role) {
+		options->mountpoint = strdup(options->directory);
+		return options->mountpoint ? 0 : -ENOMEM;
+	}
+	r = rsb_mountpoint_resolve(options->directory, &options->mountpoint, diag);
+	return r < 0 ? r : rsb_mountpoint_check(options->mountpoint, diag);
+}
+
+/* The daemon's process has become this program. */
+static int
+go_on_as_daemon(struct start *start)
+{
+	const struct rsb_takeover *takeover = &start->options.takeover;
+	struct rsb_shared *shared;
+	int r;
+
+	r = rsb_shared_map(takeover->shared_fd, &shared);
+	if (r < 0)
+		return r;
+	(void)close(takeover->shared_fd);
+	r = run_daemon(start, shared, takeover->sock, takeover->notify_sock);
+	/* It has closed it, as in a process that was forked. */
+	start->uplink = NULL;
+	return r;
+}
+
+static int
+do_mount(struct start *start, char *const *argv, struct rsb_diag *diag)
 {
 	struct rsb_options *options = &start->options;
 	struct rsb_supervise supervise = { .daemon = run_daemon, .arg = start };
 	int r = 0;
 
-	if (!options->no_mount)
-		r = rsb_mountpoint_resolve(options->directory, &options->mountpoint, diag);
-	if (r >= 0 && !options->no_mount)
-		r = rsb_mountpoint_check(options->mountpoint, diag);
+	r = find_mountpoint(options, diag);
 	if (r >= 0)
 		r = rsb_uplink_open(options, environ, &start->uplink, diag);
 	if (r < 0 || options->fake)
+		return r;
+	r = rsb_options_keep(options, argv);
+	if (r < 0)
 		return r;
 	open_log(start);
 	supervise.foreground = options->foreground;
@@ -106,6 +144,12 @@ do_mount(struct start *start, struct rsb_diag *diag)
 		.read_only = options->read_only,
 		.noexec = options->noexec,
 	};
+	supervise.again = options->again;
+	supervise.lock_fd = rsb_uplink_lock_fd(start->uplink);
+	if (options->takeover.role == RSB_TAKEOVER_DAEMON)
+		return go_on_as_daemon(start);
+	if (options->takeover.role == RSB_TAKEOVER_SUPERVISOR)
+		return rsb_supervise_go_on(&supervise, &options->takeover, diag);
 	return rsb_supervise(&supervise, diag);
 }
 
@@ -145,10 +189,12 @@ main(int argc, char **argv)
 		usage(stdout);
 	else if (r >= 0 && start.options.version)
 		(void)puts("rsb-mount " RSB_VERSION);
+	else if (r >= 0 && start.options.upgrade)
+		r = rsb_askupgrade(&start.options, environ, &diag);
 	else if (r >= 0 && start.options.unmount)
 		r = do_unmount(&start.options, &diag);
 	else if (r >= 0)
-		r = do_mount(&start, &diag);
+		r = do_mount(&start, argv, &diag);
 	if (r < 0)
 		(void)fprintf(stderr, "rsb-mount: %s\n", rsb_diag_text(&diag, r));
 	r = exit_code(&start.options, r);

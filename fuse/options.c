@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "util/macro.h"
+#include "util/cleanup.h"
 
 /* What mount(8) and fstab(5) say that needs nothing done. */
 static const char *const ignored[] = {
@@ -158,7 +158,7 @@ take_words(struct rsb_options *o, const char *text, struct rsb_diag *diag)
 	return r < 0 ? r : 0;
 }
 
-enum { OPT_NO_MOUNT = 256 };
+enum { OPT_NO_MOUNT = 256, OPT_UPGRADE, OPT_FORCE };
 
 static int
 take_option(struct rsb_options *o, int c, struct rsb_diag *diag)
@@ -178,6 +178,12 @@ take_option(struct rsb_options *o, int c, struct rsb_diag *diag)
 		return 0;
 	case OPT_NO_MOUNT:
 		o->no_mount = true;
+		return 0;
+	case OPT_UPGRADE:
+		o->upgrade = true;
+		return 0;
+	case OPT_FORCE:
+		o->force = true;
 		return 0;
 	case 's':
 		o->sloppy = true;
@@ -209,9 +215,12 @@ take_operands(struct rsb_options *o, int n, char *const *operands, struct rsb_di
 	if (o->unmount)
 		return n == 1 ? set_text(&o->directory, operands[0])
 			      : rsb_diag_set(diag, -EINVAL, "-u takes one directory");
-	if (o->no_mount && n != 1)
-		return rsb_diag_set(diag, -EINVAL, "--no-mount takes the name of a sandbox");
-	if (!o->no_mount && n != 2)
+	if (o->force && !o->upgrade)
+		return rsb_diag_set(diag, -EINVAL, "--force goes with --upgrade");
+	if ((o->no_mount || o->upgrade) && n != 1)
+		return rsb_diag_set(diag, -EINVAL, "%s takes the name of a sandbox",
+			o->upgrade ? "--upgrade" : "--no-mount");
+	if (!o->no_mount && !o->upgrade && n != 2)
 		return rsb_diag_set(
 			diag, -EINVAL, "it takes the name of a sandbox and a directory");
 	/* As it stands in /proc/mounts. */
@@ -219,11 +228,19 @@ take_operands(struct rsb_options *o, int n, char *const *operands, struct rsb_di
 		name += 4;
 	r = set_text(&o->name, name);
 	if (r >= 0)
-		r = o->no_mount ? set_text(&o->mountpoint, "")
-				: set_text(&o->directory, operands[1]);
+		r = n == 1 ? set_text(&o->mountpoint, "") : set_text(&o->directory, operands[1]);
 	if (r >= 0 && o->idmap && strcmp(o->idmap, "user") != 0 && strcmp(o->idmap, "none") != 0)
 		r = rsb_diag_set(diag, -EINVAL, "idmap is user or none, not '%s'", o->idmap);
 	return r;
+}
+
+/* No option for people: always the first word, and nobody's mistake. */
+static int
+take_takeover(struct rsb_options *o, const char *text, struct rsb_diag *diag)
+{
+	int r = rsb_takeover_parse(text, &o->takeover);
+
+	return r < 0 ? rsb_diag_set(diag, r, RSB_TAKEOVER_OPTION " is for rsb-mount itself") : 0;
 }
 
 int
@@ -234,6 +251,8 @@ rsb_options_parse(
 		{ "foreground", no_argument, NULL, 'f' },
 		{ "no-mount", no_argument, NULL, OPT_NO_MOUNT },
 		{ "unmount", no_argument, NULL, 'u' },
+		{ "upgrade", no_argument, NULL, OPT_UPGRADE },
+		{ "force", no_argument, NULL, OPT_FORCE },
 		{ "verbose", no_argument, NULL, 'v' },
 		{ "help", no_argument, NULL, 'h' },
 		{ "version", no_argument, NULL, 'V' },
@@ -252,11 +271,35 @@ rsb_options_parse(
 	o->unmount = strncmp(base, "umount.fuse", 11) == 0;
 	opterr = 0;
 	optind = 0;
+	if (argc > 1 && strncmp(argv[1], RSB_TAKEOVER_OPTION, strlen(RSB_TAKEOVER_OPTION)) == 0) {
+		r = take_takeover(o, argv[1] + strlen(RSB_TAKEOVER_OPTION), diag);
+		argc--;
+		argv++;
+	}
 	while (r >= 0 && (c = getopt_long(argc, argv, "fo:usvnN:t:hV", longs, NULL)) >= 0)
 		r = take_option(o, c, diag);
 	if (r < 0 || o->help || o->version)
 		return r;
+	o->n_word = optind + (o->takeover.role ? 1 : 0);
 	return take_operands(o, argc - optind, argv + optind, diag);
+}
+
+int
+rsb_options_keep(struct rsb_options *options, char *const *argv)
+{
+	char **again = rsb_new_array(char *, (size_t)options->n_word + 3);
+	size_t n = 0;
+
+	if (!again)
+		return -ENOMEM;
+	for (int i = 0; i < options->n_word; i++) {
+		if (i != 1 || !options->takeover.role)
+			again[n++] = argv[i];
+	}
+	again[n++] = options->name;
+	again[n] = options->mountpoint;
+	options->again = again;
+	return 0;
 }
 
 void
@@ -265,6 +308,7 @@ rsb_options_done(struct rsb_options *options)
 	for (size_t i = 0; i < options->n_override; i++)
 		free(options->overrides[i]);
 	free(options->overrides);
+	free(options->again);
 	free(options->name);
 	free(options->directory);
 	free(options->mountpoint);

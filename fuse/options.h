@@ -4,12 +4,13 @@
 
 /*
  * The command line: rsb-mount [-f] [-o OPTIONS] NAME DIRECTORY, rsb-mount --no-mount NAME,
- * rsb-mount -u DIRECTORY, and as mount(8)'s helper mount.fuse.rsb NAME DIRECTORY [-sfnv]
- * [-o OPTIONS].
+ * rsb-mount -u DIRECTORY, rsb-mount --upgrade NAME, and as mount(8)'s helper mount.fuse.rsb NAME
+ * DIRECTORY [-sfnv] [-o OPTIONS].
  */
 
 #include <stdbool.h>
 
+#include "fuse/takeover.h"
 #include "util/diag.h"
 
 #define RSB_CRASHES_USUAL 5u
@@ -21,6 +22,7 @@ struct rsb_options {
 	bool fake; /* mount -f: do everything but mount */
 	bool unmount;
 	bool no_mount; /* serve commands only, and for a while only */
+	int n_word;    /* of argv, in front of the operands */
 	bool help;
 	bool version;
 	bool verbose;
@@ -42,11 +44,21 @@ struct rsb_options {
 	bool no_epoch;        /* for tests: as on a kernel before 6.16 */
 	bool no_guard;        /* for tests: git here is not guarded */
 	bool noexec;
+	bool upgrade; /* a mount that runs is to be served by this program */
+	bool force;   /* with it: also while commands run */
+	/* A process of a running mount has become this program; directory is the mount point. */
+	struct rsb_takeover takeover;
+	char **again; /* argv for another program that goes on with the mount */
 };
 
 /* -EINVAL with a sentence. rsb_options_done() also after failure. */
 rsb_nodiscard int rsb_options_parse(
 	int argc, char *const *argv, struct rsb_options *ret_options, struct rsb_diag *diag);
 void rsb_options_done(struct rsb_options *options);
+/*
+ * Fills in again, once mountpoint is known. argv as rsb_options_parse() left it, whose texts are
+ * borrowed.
+ */
+rsb_nodiscard int rsb_options_keep(struct rsb_options *options, char *const *argv);
 
 #endif

@@ -16,6 +16,7 @@ enum rsb_packet_type {
 	RSB_PACKET_UNMOUNTED, /* supervisor: done, or error */
 	RSB_PACKET_STOP,      /* supervisor: end; a signal came */
 	RSB_PACKET_NOTIFIER,  /* supervisor: comes with the socket of another notifier */
+	RSB_PACKET_UPGRADE,   /* daemon: comes with the program that is to go on instead */
 };
 
 struct rsb_packet {

@@ -21,7 +21,7 @@
 #include "util/cleanup.h"
 
 /* Goes up with every change of the layout: another build may take the memory over. */
-#define RSB_SHARED_MAGIC UINT64_C(0x7273626d61703033)
+#define RSB_SHARED_MAGIC UINT64_C(0x7273626d61703034)
 #define RSB_SHARED_FLIGHTS_MAX 16384u /* requests of the kernel under way */
 #define RSB_SHARED_CALLS_MAX (2u * RSB_CALLS_MAX)
 #define RSB_SHARED_BLOCK 1024u
@@ -51,6 +51,14 @@ struct rsb_shared_node {
 	uint32_t next_free;  /* index; 0: none */
 	uint32_t type;       /* S_IFMT */
 	uint32_t depth_least;
+};
+
+/* How the last upgrade to another program went. */
+enum rsb_shared_upgrade {
+	RSB_SHARED_NO_UPGRADE,
+	RSB_SHARED_UPGRADE_TRIED, /* its daemon is being started */
+	RSB_SHARED_UPGRADED,
+	RSB_SHARED_UPGRADE_FAILED, /* and the program of before goes on */
 };
 
 enum rsb_shared_said { RSB_SHARED_SILENT, RSB_SHARED_SAID_OK, RSB_SHARED_SAID_ERROR };
@@ -125,7 +133,9 @@ struct rsb_shared_head {
 	uint32_t live;       /* the mount answered once: a crash is survived */
 	uint32_t no_epoch;   /* the kernel cannot drop all names at once */
 	uint32_t n_restart;  /* daemons that died */
-	int32_t last_signal; /* that ended the one before */
+	int32_t last_signal; /* that ended the one before; 0: it made way for an upgrade */
+	uint32_t n_upgrade;
+	uint32_t upgrade; /* enum rsb_shared_upgrade */
 	uint32_t init_size;
 	uint8_t init[RSB_SHARED_INIT_MAX]; /* the kernel's first request */
 };

@@ -53,6 +53,7 @@ set_mount(const struct rsb_status *status, struct rsb_json *json)
 			{ "withdrawn", fs->stats.withdrawn },
 			{ "unknown", fs->stats.unknown },
 			{ "crashes", fs->shared->head.n_restart },
+			{ "upgrades", fs->shared->head.n_upgrade },
 			{ "generation", fs->cache.generation },
 			{ "cache_on", rsb_cache_ttl(&fs->cache) > 0 },
 		};
@@ -134,6 +135,23 @@ linger_s(const struct rsb_status *status, size_t running)
 			 RSB_NSEC_PER_SEC);
 }
 
+/* Which build serves the mount: the path ends in " (deleted)" when it was replaced. */
+static int
+set_program(struct rsb_json *json)
+{
+	char path[RSB_PATH_MAX + 1];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+	int r;
+
+	r = rsb_json_set_str(json, "version", RSB_VERSION);
+	if (r < 0 || n < 0)
+		return r;
+	path[n] = 0;
+	r = rsb_json_set_str(json, "program", path);
+	/* A path that is no UTF-8 cannot be said in JSON. */
+	return r == -EINVAL ? 0 : r;
+}
+
 int
 rsb_status_write(const struct rsb_status *status, struct rsb_buf *out)
 {
@@ -163,6 +181,8 @@ rsb_status_write(const struct rsb_status *status, struct rsb_buf *out)
 		r = rsb_json_set_i64(json, "linger_s", linger_s(status, running));
 	if (r >= 0)
 		r = rsb_json_set_i64(json, "pid", getpid());
+	if (r >= 0)
+		r = set_program(json);
 	if (r >= 0)
 		r = rsb_json_set_i64(json, "age_s", (int64_t)age_s);
 	if (r >= 0)

@@ -15,7 +15,8 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include "fuse/notifier.h"
+#include "fuse/handover.h"
+#include "fuse/offspring.h"
 #include "fuse/options.h"
 #include "fuse/packet.h"
 #include "fuse/settle.h"
@@ -30,27 +31,9 @@
 #define CRASHES_MAX 5                   /* within CRASHES_NS: then it is given up */
 #define CRASHES_NS (60 * RSB_NSEC_PER_SEC)
 
-struct supervisor {
-	const struct rsb_supervise *opts;
-	struct rsb_shared *shared;
-	int sock; /* to the daemon */
-	int signal_fd;
-	int status_fd; /* to the one who waits for the mount; -1: told */
-	int fuse_fd;
-	pid_t daemon;
-	pid_t notifier;
-	bool reported;
-	bool mounted;
-	bool unmounted;                       /* on request */
-	uint64_t crashes_ns[RSB_CRASHES_MAX]; /* when the last ones were, in a circle */
-	size_t n_crash;
-	uint64_t kill_ns; /* when a daemon that was told to stop is killed; 0: never */
-	int exit_status;
-};
-
 /* Tells who waits for the mount how it went, once. */
 static void
-report(struct supervisor *s, int error, const char *text)
+report(struct rsb_supervisor *s, int error, const char *text)
 {
 	if (s->opts->foreground && !s->reported && error < 0)
 		rsb_err("%s", text && text[0] ? text : strerror(-error));
@@ -67,7 +50,7 @@ report(struct supervisor *s, int error, const char *text)
 }
 
 static void
-do_mount(struct supervisor *s)
+do_mount(struct rsb_supervisor *s)
 {
 	struct rsb_packet msg = { .type = RSB_PACKET_MOUNTED };
 	struct rsb_diag diag = { .text = "" };
@@ -84,7 +67,7 @@ do_mount(struct supervisor *s)
 }
 
 static void
-do_unmount(struct supervisor *s, bool lazy)
+do_unmount(struct rsb_supervisor *s, bool lazy)
 {
 	const struct rsb_mount_opts *mount = &s->opts->mount;
 	int r = 0;
@@ -97,27 +80,35 @@ do_unmount(struct supervisor *s, bool lazy)
 }
 
 static void
-on_message(struct supervisor *s)
+on_message(struct rsb_supervisor *s)
 {
 	struct rsb_packet msg;
 	int fd;
 	int r;
 
 	r = rsb_packet_recv(s->sock, &msg, &fd);
-	if (fd >= 0)
-		(void)close(fd);
 	if (r <= 0) {
 		/* Its end comes by SIGCHLD. */
 		(void)close(s->sock);
 		s->sock = -1;
 		return;
 	}
+	if (msg.type == RSB_PACKET_UPGRADE && fd >= 0) {
+		rsb_handover_begin(s, fd);
+		return;
+	}
+	if (fd >= 0)
+		(void)close(fd);
 	switch (msg.type) {
 	case RSB_PACKET_MOUNT:
 		do_mount(s);
 		break;
 	case RSB_PACKET_READY:
 		report(s, msg.error, msg.text);
+		if (msg.error < 0 && rsb_handover_runs(s))
+			rsb_err("%s", msg.text);
+		else if (msg.error >= 0)
+			rsb_handover_ready(s);
 		break;
 	case RSB_PACKET_UNMOUNT:
 		do_unmount(s, msg.error != 0);
@@ -131,7 +122,7 @@ on_message(struct supervisor *s)
 
 /* No dead mount stays, whatever became of the daemon. */
 static void
-clean_up(struct supervisor *s)
+clean_up(struct rsb_supervisor *s)
 {
 	const struct rsb_mount_opts *mount = &s->opts->mount;
 
@@ -148,15 +139,12 @@ clean_up(struct supervisor *s)
 	(void)waitpid(s->notifier, NULL, 0);
 }
 
-static int start_all(struct supervisor *s);
-static int start_notifier(struct supervisor *s, int *ret_sock);
-
 /*
  * A crash can be survived: there is a mount, nobody wants it to end, and its kernel can be told to
  * drop all names, for which ones it has nobody knows any more.
  */
 static bool
-can_go_on(const struct supervisor *s)
+can_go_on(const struct rsb_supervisor *s)
 {
 	const struct rsb_shared_head *head = &s->shared->head;
 
@@ -164,7 +152,7 @@ can_go_on(const struct supervisor *s)
 }
 
 static bool
-is_crash_loop(struct supervisor *s, uint64_t now_ns)
+is_crash_loop(struct rsb_supervisor *s, uint64_t now_ns)
 {
 	size_t n = s->opts->crashes;
 	uint64_t *oldest = &s->crashes_ns[n ? s->n_crash++ % n : 0];
@@ -176,7 +164,7 @@ is_crash_loop(struct supervisor *s, uint64_t now_ns)
 
 /* 1: the mount is given up; 0: another daemon goes on with it. */
 static int
-on_crash(struct supervisor *s, int signal)
+on_crash(struct rsb_supervisor *s, int signal)
 {
 	struct rsb_shared_head *head = &s->shared->head;
 
@@ -188,7 +176,7 @@ on_crash(struct supervisor *s, int signal)
 		if (s->sock >= 0)
 			(void)close(s->sock);
 		s->sock = -1;
-		if (start_all(s) >= 0)
+		if (rsb_offspring_start(s) >= 0)
 			return 0;
 	}
 	rsb_err("the mount is given up");
@@ -198,10 +186,12 @@ on_crash(struct supervisor *s, int signal)
 
 /* 1: the daemon has ended. */
 static int
-on_daemon_end(struct supervisor *s, int status)
+on_daemon_end(struct rsb_supervisor *s, int status)
 {
 	s->daemon = 0;
 	s->exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+	if (rsb_handover_runs(s) && !s->unmounted && rsb_handover_daemon_ended(s) >= 0)
+		return 0;
 	if (WIFSIGNALED(status))
 		return on_crash(s, WTERMSIG(status));
 	report(s, -EIO, "the daemon ended without a reason");
@@ -210,7 +200,7 @@ on_daemon_end(struct supervisor *s, int status)
 
 /* Whatever it was told and had not done is told again by the daemon. */
 static void
-on_notifier_end(struct supervisor *s)
+on_notifier_end(struct rsb_supervisor *s)
 {
 	int sock = -1;
 	int r;
@@ -218,7 +208,7 @@ on_notifier_end(struct supervisor *s)
 	s->notifier = 0;
 	if (s->kill_ns || s->sock < 0 || !s->mounted)
 		return;
-	r = start_notifier(s, &sock);
+	r = rsb_offspring_notifier(s, &sock);
 	if (r >= 0)
 		r = rsb_packet_send_fd(s->sock, RSB_PACKET_NOTIFIER, sock);
 	/* It ends with the daemon, too. */
@@ -232,7 +222,7 @@ on_notifier_end(struct supervisor *s)
 
 /* 1: the daemon has ended. */
 static int
-reap(struct supervisor *s)
+reap(struct rsb_supervisor *s)
 {
 	int status;
 	pid_t pid;
@@ -247,7 +237,7 @@ reap(struct supervisor *s)
 }
 
 static void
-on_signal(struct supervisor *s)
+on_signal(struct rsb_supervisor *s)
 {
 	struct signalfd_siginfo info;
 
@@ -260,7 +250,7 @@ on_signal(struct supervisor *s)
 }
 
 static int
-supervise_loop(struct supervisor *s)
+supervise_loop(struct rsb_supervisor *s)
 {
 	for (;;) {
 		struct pollfd fds[] = {
@@ -268,7 +258,8 @@ supervise_loop(struct supervisor *s)
 			{ .fd = s->sock, .events = POLLIN },
 		};
 
-		if (poll(fds, 2, s->kill_ns ? 1000 : -1) < 0 && errno != EINTR)
+		if (poll(fds, 2, s->kill_ns || rsb_handover_runs(s) ? 1000 : -1) < 0 &&
+			errno != EINTR)
 			return -errno;
 		if (fds[1].revents)
 			on_message(s);
@@ -276,110 +267,14 @@ supervise_loop(struct supervisor *s)
 			on_signal(s);
 		if (reap(s))
 			return 0;
+		rsb_handover_tick(s);
 		if (s->kill_ns && rsb_now_ns() > s->kill_ns)
 			(void)kill(s->daemon, SIGKILL);
 	}
 }
 
-/* ---- before it ---- */
-
-/*
- * The forks below end by exit(3), not _exit(2): there were no threads and nothing is in stdio's
- * buffers before them, and a leak checker looks at the end of each.
- */
-
-/*
- * Only when both are killed it is for the notifier to see that no dead mount stays: then the
- * supervisor is not its parent any more.
- */
-static void
-notifier_main(const struct supervisor *s, int sock, pid_t supervisor)
-{
-	const struct rsb_mount_opts *mount = &s->opts->mount;
-
-	rsb_notifier_main(sock);
-	if (getppid() != supervisor && rsb_mountpoint_is_ours(mount->mountpoint, mount->name))
-		(void)rsb_mount_undo(mount->mountpoint, true);
-	exit(0);
-}
-
-/* *ret_sock: the daemon's end. */
 static int
-start_notifier(struct supervisor *s, int *ret_sock)
-{
-	pid_t supervisor = getpid();
-	int pair[2];
-	pid_t pid;
-
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return -errno;
-	pid = fork();
-	if (pid == 0) {
-		rsb_spawn_reset_signals();
-		rsb_spawn_close_fds(&pair[1], 1);
-		if (!s->opts->foreground)
-			(void)dup2(0, 2);
-		(void)prctl(PR_SET_NAME, "rsb-notify");
-		/* The terminal's signals are the supervisor's business. */
-		(void)signal(SIGINT, SIG_IGN);
-		(void)signal(SIGHUP, SIG_IGN);
-		notifier_main(s, pair[1], supervisor);
-	}
-	(void)close(pair[1]);
-	if (pid < 0) {
-		(void)close(pair[0]);
-		return -errno;
-	}
-	s->notifier = pid;
-	*ret_sock = pair[0];
-	return 0;
-}
-
-/* The daemon's process: keeps its two sockets, the log, and what opts->arg may have open. */
-static pid_t
-start_daemon(struct supervisor *s, int sock, int notify_sock)
-{
-	sigset_t none;
-	pid_t pid = fork();
-
-	if (pid != 0)
-		return pid;
-	(void)close(s->sock);
-	(void)close(s->signal_fd);
-	if (s->status_fd >= 0)
-		(void)close(s->status_fd);
-	(void)signal(SIGINT, SIG_IGN);
-	(void)signal(SIGHUP, SIG_IGN);
-	(void)signal(SIGPIPE, SIG_IGN);
-	(void)sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	exit(s->opts->daemon(s->opts->arg, s->shared, sock, notify_sock));
-}
-
-/* Daemon and notifier, also in place of those that died. */
-static int
-start_all(struct supervisor *s)
-{
-	int to_daemon[2];
-	int notify_sock = -1;
-	int r;
-
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, to_daemon) < 0)
-		return -errno;
-	s->sock = to_daemon[0];
-	r = start_notifier(s, &notify_sock);
-	if (r >= 0) {
-		s->daemon = start_daemon(s, to_daemon[1], notify_sock);
-		r = s->daemon < 0 ? -errno : 0;
-	}
-	(void)close(to_daemon[1]);
-	if (notify_sock >= 0)
-		(void)close(notify_sock);
-	return r;
-}
-
-static int
-watch_signals(struct supervisor *s)
+watch_signals(struct rsb_supervisor *s)
 {
 	sigset_t mask;
 
@@ -395,33 +290,75 @@ watch_signals(struct supervisor *s)
 	return s->signal_fd < 0 ? -errno : 0;
 }
 
-/* The supervisor's whole life. */
+/* From when all is started to the end. */
 static int
-supervise_main(const struct rsb_supervise *opts, int status_fd)
+live(struct rsb_supervisor *s)
 {
-	struct supervisor s = {
-		.opts = opts,
-		.sock = -1,
-		.signal_fd = -1,
-		.status_fd = status_fd,
-		.fuse_fd = -1,
+	int r = supervise_loop(s);
+
+	clean_up(s);
+	rsb_shared_free(s->shared);
+	(void)close(s->shared_fd);
+	return r < 0 ? r : s->exit_status;
+}
+
+int
+rsb_supervise_go_on(const struct rsb_supervise *supervise, const struct rsb_takeover *takeover,
+	struct rsb_diag *diag)
+{
+	struct rsb_supervisor s = {
+		.opts = supervise,
+		.shared_fd = takeover->shared_fd,
+		.sock = takeover->sock,
+		.status_fd = -1,
+		.fuse_fd = takeover->fuse_fd,
+		.daemon = takeover->daemon,
+		.notifier = takeover->notifier,
+		.program = -1,
+		.reported = true,
+		.mounted = true,
 	};
 	int r;
 
 	(void)prctl(PR_SET_NAME, "rsb-supervise");
-	r = rsb_shared_new(&s.shared, NULL);
+	r = rsb_shared_map(s.shared_fd, &s.shared);
+	if (r >= 0)
+		r = watch_signals(&s);
+	if (r < 0)
+		return rsb_diag_set(diag, r, "the mount cannot be gone on with: %s", strerror(-r));
+	s.shared->head.n_upgrade++;
+	rsb_shared_publish(&s.shared->head.upgrade, RSB_SHARED_UPGRADED);
+	/* It is of the program before, which is replaced like one that died. */
+	(void)kill(s.notifier, SIGKILL);
+	return live(&s);
+}
+
+/* The supervisor's whole life. */
+static int
+supervise_main(const struct rsb_supervise *opts, int status_fd)
+{
+	struct rsb_supervisor s = {
+		.opts = opts,
+		.sock = -1,
+		.signal_fd = -1,
+		.status_fd = status_fd,
+		.shared_fd = -1,
+		.fuse_fd = -1,
+		.program = -1,
+	};
+	int r;
+
+	(void)prctl(PR_SET_NAME, "rsb-supervise");
+	r = rsb_shared_new(&s.shared, &s.shared_fd);
 	if (r >= 0)
 		r = watch_signals(&s);
 	if (r >= 0)
-		r = start_all(&s);
+		r = rsb_offspring_start(&s);
 	if (r < 0) {
 		report(&s, r, NULL);
 		return r;
 	}
-	r = supervise_loop(&s);
-	clean_up(&s);
-	rsb_shared_free(s.shared);
-	return r < 0 ? r : s.exit_status;
+	return live(&s);
 }
 
 /* In the background nothing of the caller's terminal or directory may be held. */

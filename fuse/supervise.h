@@ -15,6 +15,7 @@
 
 #include "fuse/mount.h"
 #include "fuse/shared.h"
+#include "fuse/takeover.h"
 
 struct rsb_supervise {
 	struct rsb_mount_opts mount;
@@ -26,6 +27,9 @@ struct rsb_supervise {
 	 */
 	int (*daemon)(void *arg, struct rsb_shared *shared, int sock, int notify_sock);
 	void *arg;
+	/* For another program that goes on with the mount (fuse/handover.h). */
+	char *const *again; /* its argv */
+	int lock_fd;        /* that it is to have; -1: none */
 };
 
 /*
@@ -33,5 +37,8 @@ struct rsb_supervise {
  * errno with a sentence); in the foreground: when it has ended, with the exit status.
  */
 rsb_nodiscard int rsb_supervise(const struct rsb_supervise *supervise, struct rsb_diag *diag);
+/* In a supervisor that has become this program. The result is the exit status. */
+rsb_nodiscard int rsb_supervise_go_on(const struct rsb_supervise *supervise,
+	const struct rsb_takeover *takeover, struct rsb_diag *diag);
 
 #endif

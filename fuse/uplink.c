@@ -141,6 +141,9 @@ open_state(struct rsb_uplink *uplink, struct rsb_diag *diag)
 		r = rsb_state_load(uplink->dir, &uplink->state, diag);
 	if (r < 0)
 		return r;
+	if (uplink->options->takeover.role)
+		rsb_state_lock_move(
+			uplink->dir, RSB_STATE_LOCK_DAEMON, uplink->options->takeover.lock_fd);
 	r = rsb_state_lock(uplink->dir, RSB_STATE_LOCK_DAEMON, false);
 	if (r == -EBUSY)
 		return rsb_diag_set(diag, r, "a daemon serves the sandbox '%s' already", name);
@@ -285,6 +288,12 @@ rsb_uplink_info(const struct rsb_uplink *uplink)
 }
 
 int
+rsb_uplink_lock_fd(const struct rsb_uplink *uplink)
+{
+	return uplink->dir ? rsb_state_lock_fd(uplink->dir, RSB_STATE_LOCK_DAEMON) : -1;
+}
+
+int
 rsb_uplink_start(struct rsb_uplink *uplink, struct rsb_link *link, struct rsb_diag *diag)
 {
 	uplink->link = link;
@@ -365,6 +374,13 @@ rsb_uplink_say_restarted(struct rsb_uplink *uplink, const struct rsb_shared *sha
 	const struct rsb_shared_head *head = &shared->head;
 	struct rsb_diag text;
 
+	if (!head->last_signal) {
+		rsb_uplink_say(uplink, "upgrade",
+			head->upgrade == RSB_SHARED_UPGRADE_FAILED
+				? "the new program cannot go on with the mount; that of before does"
+				: "rsb-mount " RSB_VERSION " goes on with the mount");
+		return;
+	}
 	(void)rsb_diag_set(&text, 0,
 		"the daemon was ended by signal %d; another one goes on (crash %u of this mount)",
 		(int)head->last_signal, head->n_restart);

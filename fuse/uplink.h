@@ -33,7 +33,8 @@ struct rsb_uplink_info {
 
 /*
  * Before any fork: reads configuration, state and key, and holds the sandbox's daemon lock from
- * now on. -ENOENT: no such sandbox; -EBUSY: a daemon serves it already; each with a sentence.
+ * now on, or has it from options->takeover. -ENOENT: no such sandbox; -EBUSY: a daemon serves it
+ * already; each with a sentence.
  */
 rsb_nodiscard int rsb_uplink_open(const struct rsb_options *options, char *const *env,
 	struct rsb_uplink **ret_uplink, struct rsb_diag *diag);
@@ -41,6 +42,8 @@ rsb_nodiscard int rsb_uplink_open(const struct rsb_options *options, char *const
 void rsb_uplink_close(struct rsb_uplink *uplink);
 RSB_DEFINE_CLEANUP(struct rsb_uplink *, rsb_uplink_close)
 const struct rsb_uplink_info *rsb_uplink_info(const struct rsb_uplink *uplink);
+/* The descriptor that holds the daemon lock, borrowed; -1: there is none. */
+int rsb_uplink_lock_fd(const struct rsb_uplink *uplink);
 
 /*
  * In the process of a daemon that goes on after another one: what that one has changed in the state

@@ -171,6 +171,19 @@ rsb_state_unlock(struct rsb_state_dir *dir, enum rsb_state_lock lock)
 	dir->lock_fds[lock] = -1;
 }
 
+int
+rsb_state_lock_fd(const struct rsb_state_dir *dir, enum rsb_state_lock lock)
+{
+	return dir->lock_fds[lock];
+}
+
+void
+rsb_state_lock_move(struct rsb_state_dir *dir, enum rsb_state_lock lock, int fd)
+{
+	rsb_cleanup_close(&dir->lock_fds[lock]);
+	dir->lock_fds[lock] = fd;
+}
+
 bool
 rsb_state_has_daemon(struct rsb_state_dir *dir)
 {

@@ -68,6 +68,10 @@ enum rsb_state_lock { RSB_STATE_LOCK, RSB_STATE_LOCK_DAEMON };
  */
 rsb_nodiscard int rsb_state_lock(struct rsb_state_dir *dir, enum rsb_state_lock lock, bool wait);
 void rsb_state_unlock(struct rsb_state_dir *dir, enum rsb_state_lock lock);
+/* For who keeps it over execve(2): the descriptor by which it is held, borrowed; -1: it is not. */
+int rsb_state_lock_fd(const struct rsb_state_dir *dir, enum rsb_state_lock lock);
+/* Takes such a descriptor. */
+void rsb_state_lock_move(struct rsb_state_dir *dir, enum rsb_state_lock lock, int fd);
 /* Whether a daemon holds its lock now. */
 bool rsb_state_has_daemon(struct rsb_state_dir *dir);
 

@@ -5,6 +5,7 @@ import contextlib
 import fcntl
 import json
 import os
+import pathlib
 import shutil
 import signal
 import subprocess
@@ -189,6 +190,38 @@ def test_the_mount_of_killed_daemons_goes(world):
             equal(box.mount in harness.mounts_below(world.tmp), again[0] != "down", again[0])
         world.rsb("mount", box.name, box.mount)
         box.sh("true")
+
+
+def test_another_program_goes_on_with_the_mount(world):
+    new = world.fresh("new")
+    for program in os.listdir(world.bin):
+        if program in ("rsb", "rsb-mount"):
+            shutil.copy(f"{world.bin}/{program}", new)
+        else:
+            os.symlink(f"{world.bin}/{program}", f"{new}/{program}")
+    rsb = f"{new}/rsb"
+    with world.sandbox() as box, open(f"{box.mount}/open", "wb", buffering=0) as f:
+        before = answer(world.rsb("status", "--json", box.name))
+        equal(before["program"], os.path.realpath(f"{world.bin}/rsb-mount"))
+        sentence(world.rsb("mount", "--force", box.name, check_status=2), "--upgrade")
+        sentence(world.run(rsb, "mount", "--upgrade", "nobody", check_status=125), "nobody")
+        with subprocess.Popen(["rsb-exec", "sleep", "1000"], cwd=box.mount, env=world.env, stderr=subprocess.PIPE) as p:
+            harness.wait_until(lambda: answer(world.rsb("status", "--json", box.name))["commands"], 30, "it runs")
+            sentence(world.run(rsb, "mount", "--upgrade", box.name, check_status=125), "commands run", "--force")
+            p.terminate()
+        check(b"is served by" in world.run(rsb, "mount", "--upgrade", box.mount).stdout, "it is said")
+        f.write(b"content")
+        after = answer(world.rsb("status", "--json", box.name))
+        equal((after["program"], after["fs"]["upgrades"], after["fs"]["crashes"]), (f"{new}/rsb-mount", 1, 0))
+        check(after["pid"] != before["pid"] and after["version"] == before["version"], after)
+        equal(world.run("rsb-exec", "cat", "open", cwd=box.mount).stdout, b"content")
+        check(b"goes on with the mount" in pathlib.Path(world.env["XDG_STATE_HOME"], "rsb", box.name, "events").read_bytes(),
+              "the event log says so")
+        sentence(world.rsb("mount", box.name, check_status=125), "mounted already")
+        world.run(rsb, "mount", "--upgrade", "--quiet", cwd=box.mount)
+    with named(world, "unmounted") as name:
+        world.rsb("create", name)
+        sentence(world.run(rsb, "mount", "--upgrade", name, check_status=125), "not mounted")
 
 
 def test_mount_points_that_we_made(world):
