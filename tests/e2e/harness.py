@@ -125,6 +125,11 @@ class World:
     def rsb(self, *args, **kw):
         return self.run("rsb", *args, **kw)
 
+    def run_with_mounts(self, script, *args, **kw):
+        """A script of sh that mounts for itself alone, as who we are; an ordinary user may do so in a namespace of users."""
+        how = ["--mount"] if os.geteuid() == 0 else ["--mount", "--map-current-user", "--keep-caps"]
+        return self.run("unshare", *how, "sh", "-ec", script, "sh", *args, **kw)
+
     @contextlib.contextmanager
     def sandbox(self, source=None, up=()):
         """A sandbox of a directory (a fresh one unless given), mounted; ended afterwards. In up, MOUNT is where."""

@@ -54,7 +54,7 @@ class Run:
         self.program = program
         self.uid = uid
         self.names = names
-        self.who = "root" if uid is None else "user"
+        self.who = "root" if uid is None and os.geteuid() == 0 else "user"
         self.failed = 0
 
     def report(self, fn, *args):

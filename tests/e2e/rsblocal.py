@@ -27,6 +27,7 @@ class Server:
         self.dir = tempfile.mkdtemp(prefix="rsb-e2e-")
         self.program = program
         self.uid = uid
+        self.by_root = uid is None and os.geteuid() == 0
         self.port_file = os.path.join(self.dir, "port")
         self.log_name = os.path.join(self.dir, "log")
         self.state = os.path.join(self.dir, "state")

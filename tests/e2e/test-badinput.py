@@ -79,8 +79,7 @@ def test_no_dev_fuse(world):
     with world.own_server():
         for prepare, words in ((f"{script} mount --rbind {dev} /dev", ("/dev/fuse is not there",)),
                                ("mount --bind /dev/null /dev/fuse", ("/dev/fuse is another thing",))):
-            r = world.run("unshare", "-m", "sh", "-ec", f"{prepare}; {up}", "sh", f"{world.tmp}/mnt-nofuse", source,
-                          check_status=125)
+            r = world.run_with_mounts(f"{prepare}; {up}", f"{world.tmp}/mnt-nofuse", source, check_status=125)
             sentence(r, *words)
             check(not os.path.exists(f"{world.tmp}/mnt-nofuse"), "the mount point is removed")
     shutil.rmtree(dev)

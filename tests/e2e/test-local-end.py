@@ -38,7 +38,7 @@ def kill_leaves_nothing(s):
         s.call("DELETE", "/sandboxes/" + row["sandboxID"])
     a = s.create()
     b = s.create()
-    if s.uid is None:
+    if s.by_root:
         eq(len(cgroups([a.id])), 1 if os.path.exists("/sys/fs/cgroup/unified/cgroup.procs") or
            os.path.exists("/sys/fs/cgroup/cgroup.procs") else 0)
     c, r = a.start("/bin/sh", "-c", "setsid sleep 1000 & trap '' TERM; sleep 1000", user="root")

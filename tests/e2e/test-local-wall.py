@@ -48,7 +48,7 @@ def nothing_of_the_host(s):
         b = s.create()
         assert b.text("cat /proc/sys/kernel/random/boot_id") != boot
         # No host uid 0 in the map when the host side is root.
-        if s.uid is None:
+        if s.by_root:
             maps = a.text("cat /proc/self/uid_map /proc/self/gid_map").split()
             assert maps[0] == "0" and int(maps[1]) >= 524288 and maps[2] == "65536", maps
             assert maps[1] != b.text("cat /proc/self/uid_map").split()[1]
@@ -93,7 +93,7 @@ def root_stays_inside(s):
     before = os.stat(probe)
     r = a.sh(ESCAPES, user="root")
     eq(r.out, b"end\n")
-    if s.uid is None:
+    if s.by_root:
         # It may change its own /usr, which is not the host's.
         a.text("echo changed > /usr/bin/env; rm -rf /usr/share/doc; mkdir /usr/mine; "
                "chmod 700 /usr/lib; mv /usr/include /usr/moved; cat /usr/bin/env | grep changed",
@@ -148,7 +148,7 @@ def disk_is_limited(program, uid):
         eq(a.put("/home/user/more", b"x" * 4000000)[0], 507)
         a.text("rm /home/user/big")
         eq(a.put("/home/user/more", b"x" * 4000000)[0], 200)
-        if uid is None:
+        if s.by_root:
             eq(a.text("stat -f -c %T /home", user="root").strip(), "ext2/ext3")
         a.kill()
         wait_for(lambda: s.state not in subprocess.run(["losetup", "-a"], capture_output=True, text=True,

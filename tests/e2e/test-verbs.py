@@ -392,6 +392,9 @@ def test_a_project_says_what_does_no_harm(world):
 
 def test_mount_by_mount(world):
     """mount -t fuse.rsb and fstab, with the helper in /sbin, where the machine has nothing of ours."""
+    if os.geteuid() != 0:
+        print("     not as an ordinary user: mount(8) takes the type and the helper from root alone")
+        return
     with world.sandbox() as box:
         box.write("file", b"x")
         world.rsb("umount", box.name)
@@ -403,7 +406,7 @@ def test_mount_by_mount(world):
             f.write(f"{box.name} {mount} fuse.rsb noauto,_netdev,nofail 0 0\n")
         script = f"mount --bind {sbin} /sbin; {{}}; cat {mount}/file; umount {mount}"
         for how in (f"mount -t fuse.rsb -o ro {box.name} {mount}", f"mount -T {fstab} {mount}"):
-            r = world.run("unshare", "-m", "sh", "-ec", script.format(how))
+            r = world.run_with_mounts(script.format(how))
             equal(r.stdout, b"x", how)
             harness.wait_until(lambda: not daemons(world), 20, "the daemon ends")
 
@@ -436,7 +439,7 @@ def test_a_state_that_is_of_no_use(world):
         state = world.env["XDG_STATE_HOME"]
         script = f"mount --bind {state} {state}; mount -o remount,ro,bind {state}; exec rsb \"$@\""
         for verb in (*verbs, ("up", "--name", "other", source)):
-            sentence(world.run("unshare", "-m", "sh", "-ec", script, "sh", *verb, check_status=125), "Read-only")
+            sentence(world.run_with_mounts(script, *verb, check_status=125), "Read-only")
         for verb in (*verbs, ("list",), ("trust", "/")):
             r = world.rsb(*verb, check_status=125, env={"HOME": "", "XDG_STATE_HOME": "", "XDG_CONFIG_HOME": ""})
             sentence(r, "HOME is not set")
