@@ -21,13 +21,13 @@
  * RSB_CHAN_WINDOW.
  *
  * After a new connection a sender waits for the CREDIT that says where to go on, and asks for it
- * with an empty STREAM frame if the receiver was there before. An end counts as one more byte
- * received. The last frame of a channel that was closed, RESET or CREDIT, is repeated over
- * connections until rsb_chans_settle() says that the peer has it. The RESET of a channel whose
- * other end did not come yet is kept for it, up to RSB_ROSTER_EARLY_MAX of them. So an end that
- * began is never unknown to the other one; a STREAM, or a CREDIT from where a sender must have
- * been, of an unknown channel is answered by RESET with ESTALE, and means to an end that began
- * that one side was rolled back.
+ * with an empty STREAM frame if the receiver was there before and has not everything. An end counts
+ * as one more byte received. The last frame of a channel that was closed, RESET or CREDIT, is
+ * repeated over connections until rsb_chans_settle() says that the peer has it. The RESET of a
+ * channel whose other end did not come yet is kept for it, up to RSB_ROSTER_EARLY_MAX of them. So
+ * an end that began is never unknown to the other one; a STREAM, or a CREDIT from where a sender
+ * must have been, of an unknown channel is answered by RESET with ESTALE, and means to an end that
+ * began that one side was rolled back.
  */
 
 #include <stdbool.h>

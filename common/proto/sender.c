@@ -56,7 +56,8 @@ rsb_sender_finish(struct rsb_sender *sender)
 void
 rsb_sender_attach(struct rsb_sender *sender)
 {
-	sender->probe = sender->known;
+	/* A receiver that has everything may be gone, and is then rightly unknown over there. */
+	sender->probe = sender->known && !sender->drained;
 }
 
 void

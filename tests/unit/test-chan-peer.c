@@ -113,6 +113,29 @@ START_TEST(says_the_last_credit_once_when_it_closes_later)
 }
 END_TEST
 
+/* Its owner may keep it for as long as it likes; the receiver was forgotten long ago. */
+START_TEST(asks_nothing_once_all_arrived)
+{
+	setup();
+	sidecar.closes_at_fin = true;
+	ck_assert_int_eq(rsb_chan_open_receiver(sidecar.chans, UP, 0), 0);
+	ck_assert_int_eq(rsb_chan_open_sender(host.chans, UP, 10), 0);
+	(void)write_pattern(&host, UP, 10);
+	ck_assert_int_eq(rsb_chan_finish(host.chans, UP), 0);
+	settle();
+	ck_assert(rsb_chan_drained(host.chans, UP));
+	rsb_chans_settle(sidecar.chans, rsb_chans_mark(sidecar.chans));
+	ck_assert_uint_eq(rsb_chans_unsettled(sidecar.chans), 0);
+	reconnect();
+	ck_assert_uint_eq(carry(&host, &sidecar, 9), 0);
+	ck_assert_uint_eq(carry(&sidecar, &host, 9), 0);
+	ck_assert(rsb_chan_drained(host.chans, UP));
+	rsb_chan_close(host.chans, UP);
+	ck_assert_uint_eq(rsb_chans_unsettled(host.chans), 0);
+	teardown();
+}
+END_TEST
+
 START_TEST(answers_frames_of_unknown_channels)
 {
 	struct rsb_frame frame;
@@ -376,6 +399,7 @@ main(void)
 		repeats_a_reset_until_it_is_settled,
 		tells_the_sender_that_all_arrived_after_the_receiver_closed,
 		says_the_last_credit_once_when_it_closes_later,
+		asks_nothing_once_all_arrived,
 		answers_frames_of_unknown_channels,
 		ends_the_other_end_when_one_is_closed,
 		tells_a_receiver_that_comes_after_its_sender_gave_up,
