@@ -272,6 +272,18 @@ is_old(const struct rsb_ahead *ahead)
 	       ahead->handle->inode->changed > ahead->since;
 }
 
+/* The window grows with each read that goes on where the one before ended: then true. */
+static bool
+turn_window(struct rsb_ahead *ahead, uint64_t begin, uint64_t end)
+{
+	bool in_order = begin <= ahead->expected + STRAY && end + STRAY >= ahead->expected;
+
+	ahead->expected = in_order ? rsb_max(ahead->expected, end) : end;
+	ahead->window = in_order ? rsb_max(ahead->window * 2, RSB_AHEAD_WINDOW_MIN) : 0;
+	ahead->window = rsb_min(ahead->window, RSB_AHEAD_WINDOW_MAX);
+	return in_order;
+}
+
 bool
 rsb_ahead_read(struct rsb_fop *fop)
 {
@@ -284,10 +296,7 @@ rsb_ahead_read(struct rsb_fop *fop)
 
 	if (!ahead)
 		return false;
-	in_order = fop->offset <= ahead->expected + STRAY && end + STRAY >= ahead->expected;
-	ahead->expected = in_order ? rsb_max(ahead->expected, end) : end;
-	ahead->window = in_order ? rsb_max(ahead->window * 2, RSB_AHEAD_WINDOW_MIN) : 0;
-	ahead->window = rsb_min(ahead->window, RSB_AHEAD_WINDOW_MAX);
+	in_order = turn_window(ahead, fop->offset, end);
 	if (!rsb_list_empty(&ahead->pieces) && (!in_order || is_old(ahead))) {
 		/* Who waits for a piece still gets it; the rest is of no use. */
 		if (!rsb_list_empty(&ahead->readers))

@@ -227,6 +227,27 @@ note_listed(struct load *load)
 		dir->listed_gen = fs->cache.generation;
 }
 
+/* r: 1 with the last page. */
+static void
+end_load(struct load *load, int r, bool wanted)
+{
+	struct rsb_handle *handle = load->handle;
+
+	if (r != 1)
+		rsb_send_post(
+			load->fs->send, RSB_OP_releasedir, &(struct rsb_fh_req){ .fh = load->fh });
+	if (wanted) {
+		handle->snap_fh = 0;
+		if (r == 1)
+			note_listed(load);
+		rsb_dirsnap_finish(handle->snap, r);
+		if (r == 1 && handle->snap_used)
+			rsb_log_snap(rsb_ledger_arena(load->fs->ledger), handle);
+		wake_readers(handle);
+	}
+	load_free(load);
+}
+
 static int next_page(struct load *load);
 
 static void
@@ -254,19 +275,7 @@ on_page(void *arg, int r, const void *rep)
 			return;
 		}
 	}
-	if (r != 1)
-		rsb_send_post(
-			load->fs->send, RSB_OP_releasedir, &(struct rsb_fh_req){ .fh = load->fh });
-	if (wanted) {
-		handle->snap_fh = 0;
-		if (r == 1)
-			note_listed(load);
-		rsb_dirsnap_finish(handle->snap, r);
-		if (r == 1 && handle->snap_used)
-			rsb_log_snap(rsb_ledger_arena(load->fs->ledger), handle);
-		wake_readers(handle);
-	}
-	load_free(load);
+	end_load(load, r, wanted);
 }
 
 static int

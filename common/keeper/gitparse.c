@@ -173,7 +173,17 @@ parse_escape(struct parse *p)
 	return c == END ? -EBADMSG : put(&p->value, c);
 }
 
-/* After the '=', to the end of the line. */
+static int
+put_blanks(struct parse *p, size_t n)
+{
+	int r = 0;
+
+	for (; n > 0 && r >= 0; n--)
+		r = put(&p->value, ' ');
+	return r;
+}
+
+/* After the '=', to the end of the line; blanks at its end are none of the value's. */
 static int
 parse_value(struct parse *p)
 {
@@ -197,9 +207,8 @@ parse_value(struct parse *p)
 			comment = true;
 			continue;
 		}
-		/* Those at the end are none of the value's. */
-		for (; blanks && r >= 0; blanks--)
-			r = put(&p->value, ' ');
+		r = put_blanks(p, blanks);
+		blanks = 0;
 		if (r < 0)
 			break;
 		if (c == '\\')

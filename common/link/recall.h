@@ -12,8 +12,8 @@
 
 #include "link/core.h"
 
-/* {any} call is to be cancelled or withdrawn; r: how it ends when nothing of it was sent. */
-void rsb_recall_wish(struct rsb_link *link, uint64_t call, enum rsb_pending_wish wish, int r);
+/* {any} The call is to be cancelled or withdrawn; r: how it ends when nothing of it was sent. */
+void rsb_recall_wish(struct rsb_link *link, uint64_t id, enum rsb_pending_wish wish, int r);
 /* Does what the calls' wishes say; runs callbacks. */
 void rsb_recall_run(struct rsb_link *link);
 /* All calls end with r, or with -ENOTCONN when they were sent. */

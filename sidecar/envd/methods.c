@@ -19,12 +19,12 @@
 #define TIMEOUT_MS_MAX UINT64_C(9999999999) /* Connect: at most ten digits */
 
 void
-rsb_method_fail(struct rsb_rpc *call, enum rsb_connectrpc_code code, const char *text)
+rsb_method_fail(struct rsb_rpc *rpc, enum rsb_connectrpc_code code, const char *text)
 {
-	if (call->code != RSB_CONNECTRPC_OK)
+	if (rpc->code != RSB_CONNECTRPC_OK)
 		return;
-	call->code = code;
-	(void)rsb_diag_set(&call->why, 0, "%s", text);
+	rpc->code = code;
+	(void)rsb_diag_set(&rpc->why, 0, "%s", text);
 }
 
 static void

@@ -116,7 +116,8 @@ sandboxes_begin(struct rsb_host *host, struct rsb_httpd_req *req)
 	r = parse_path(rsb_httpd_path(req), call);
 	if (r == -EINVAL)
 		return rsb_refuse(req, 400, "invalid sandbox id");
-	if (r < 0 || (!call->id[0] && strcmp(call->method, "GET") && strcmp(call->method, "POST")))
+	if (r < 0 || (!call->id[0] && strcmp(call->method, "GET") != 0 &&
+			     strcmp(call->method, "POST") != 0))
 		return rsb_refuse(req, 404, "no such call");
 	return 0;
 }

@@ -121,8 +121,8 @@ take_locked(struct rsb_sandboxes *sandboxes, const char *id) RSB_REQUIRES(sandbo
 		if (strcmp(rsb_sandbox_id(sandbox), id) != 0)
 			continue;
 		sandboxes->n--;
-		memmove(&sandboxes->list[i], &sandboxes->list[i + 1],
-			(sandboxes->n - i) * sizeof(sandboxes->list[0]));
+		for (; i < sandboxes->n; i++)
+			sandboxes->list[i] = sandboxes->list[i + 1];
 		return sandbox;
 	}
 	return NULL;

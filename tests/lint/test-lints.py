@@ -100,6 +100,10 @@ BAD = [
     ("style", "goto 2", "fuse/y.c", body("\tRSB_CLEANUP(d) int p;\n\tgoto out;\nout:\n"),
      "goto beside"),
     ("format", "layout", "fuse/y.c", SPDX + "int  x;\n", "fuse/y.c:2"),
+    ("tidy", "comparison", "fuse/y.c", SPDX + "#include <string.h>\n\nint\nf(const char *a)\n{\n"
+     '\tif (strcmp(a, "x"))\n\t\treturn 1;\n\treturn 0;\n}\n', "bugprone-suspicious-string-compare"),
+    ("tidy", "parameters", "exec/y.c", SPDX + "int\nf(int a, int b, int c, int d, int e, int f, int g)\n{\n"
+     "\treturn a + b + c + d + e + f + g;\n}\n", "readability-function-size"),
     ("shell", "unquoted", "packaging/y", "#!/bin/sh\nrm $1\n", "SC2086"),
     ("shell", "by name", "packaging/y.sh", "#!/bin/bash\ncd x\nrm \"$1\"\n", "SC2164"),
     ("man", "macro", "man/y.1", ".Dd January 1, 2026\n.Dt Y 1\n.Os\n.Sh NAME\n.Nm y\n.Nd y\n.Zz\n",
@@ -152,6 +156,15 @@ GOOD = {
 }
 
 
+# The same for a lint that compiles what it looks at.
+COMPILES = {
+    "common/util/x.h": HEADER,
+    "common/util/x.c": SOURCE,
+    "fuse/long.c": GOOD["fuse/long.c"].replace("f();", ";").replace("\nf(void)", "\ng(void)", 1),
+    "packaging/y.c": body("\tundeclared();\n"),  # not one of the programs
+}
+
+
 def write(root, name, text):
     path = root / name
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -168,9 +181,10 @@ def complaint(name, what, path, text, said):
     """What a lint got wrong about one bad file, or None. "skip" if it cannot run."""
     with tempfile.TemporaryDirectory() as tmp:
         root = pathlib.Path(tmp)
-        for good, good_text in GOOD.items():
+        for good, good_text in (COMPILES if name == "tidy" else GOOD).items():
             write(root, good, good_text)
-        write(root, ".clang-format", (HERE.parents[1] / ".clang-format").read_text())
+        for settings in (".clang-format", ".clang-tidy"):
+            write(root, settings, (HERE.parents[1] / settings).read_text())
         if path:
             write(root, path, text)
         status, out = run(name, root)

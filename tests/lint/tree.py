@@ -33,8 +33,9 @@ def from_disk(root):
 
 
 class Tree:
-    def __init__(self, root):
+    def __init__(self, root, build=None):
         self.root = pathlib.Path(root)
+        self.build = build and os.path.abspath(build)  # None: nothing was built
         names = from_git(self.root)
         if names is None:
             names = from_disk(self.root)
@@ -67,7 +68,9 @@ def main(doc, check):
     """Runs check(tree), which yields findings, and ends with what meson wants."""
     parser = argparse.ArgumentParser(description=doc)
     parser.add_argument("root", nargs="?", default=".")
-    tree = Tree(parser.parse_args().root)
+    parser.add_argument("build", nargs="?")
+    args = parser.parse_args()
+    tree = Tree(args.root, args.build)
     n = 0
     for finding in check(tree):
         print(finding)
