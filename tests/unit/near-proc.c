@@ -117,6 +117,50 @@ near_count_processes(const char *text)
 }
 
 int
+near_rounds(int full, int quick)
+{
+	return getenv("RSB_TEST_QUICK") ? quick : full;
+}
+
+void
+near_check_output(struct near *near, const char *script, const char *expected, uint64_t code)
+{
+	uint64_t proc = near_script(near, script);
+	struct rsb_wait_rep rep;
+	char *out;
+
+	near_wait(near, proc, RSB_WAIT_LEADER, &rep);
+	ck_assert_uint_eq(rep.exited, 1);
+	ck_assert_uint_eq(rep.code, code);
+	out = near_output(near, proc, &rep);
+	ck_assert_str_eq(out, expected);
+	free(out);
+}
+
+void
+near_free_proc(struct near *near, uint64_t proc)
+{
+	const struct rsb_proc_req req = { .proc = proc };
+
+	ck_assert_int_eq(near_do(near, RSB_OP_proc_free, &req, NULL), 0);
+}
+
+void
+near_check_failure(
+	struct near *near, const char *name, const char *cwd, uint64_t stage, uint64_t error)
+{
+	const char *const argv[] = { name, NULL };
+	const struct near_spawn spawn = { .argv = argv, .cwd = cwd };
+	struct rsb_spawn_rep rep;
+	uint64_t proc;
+	uint64_t call = near_spawn_async(near, &spawn, &proc);
+
+	ck_assert_int_eq(near_reply(near, call, &rep), 0);
+	ck_assert_uint_eq(rep.stage, stage);
+	ck_assert_uint_eq(rep.error, error);
+}
+
+int
 near_run(const char *name, const TTest *const *plain, size_t n_plain, const TTest *const *twice,
 	size_t n_twice)
 {

@@ -118,6 +118,15 @@ void near_wait(
 /* Waits until all that the leader wrote is here; output as a C string, to be freed. */
 char *near_output(struct near *near, uint64_t proc, const struct rsb_wait_rep *rep);
 
+/* The script ends with code and wrote this. */
+void near_check_output(struct near *near, const char *script, const char *expected, uint64_t code);
+/* The program called name does not start, at that stage, with that errno. */
+void near_check_failure(
+	struct near *near, const char *name, const char *cwd, uint64_t stage, uint64_t error);
+void near_free_proc(struct near *near, uint64_t proc);
+
+/* How often: quick with RSB_TEST_QUICK, that is with a sanitizer, where each fork takes long. */
+int near_rounds(int full, int quick);
 /* main() of a suite: each of plain once, each of twice with _i 0 and 1. Returns the exit status. */
 int near_run(const char *name, const TTest *const *plain, size_t n_plain, const TTest *const *twice,
 	size_t n_twice);

@@ -13,29 +13,6 @@
 #include "util/clock.h"
 #include "util/str.h"
 
-static void
-check_output(struct near *near, const char *script, const char *expected, uint64_t code)
-{
-	uint64_t proc = near_script(near, script);
-	struct rsb_wait_rep rep;
-	char *out;
-
-	near_wait(near, proc, RSB_WAIT_LEADER, &rep);
-	ck_assert_uint_eq(rep.exited, 1);
-	ck_assert_uint_eq(rep.code, code);
-	out = near_output(near, proc, &rep);
-	ck_assert_str_eq(out, expected);
-	free(out);
-}
-
-static void
-free_proc(struct near *near, uint64_t proc)
-{
-	const struct rsb_proc_req req = { .proc = proc };
-
-	ck_assert_int_eq(near_do(near, RSB_OP_proc_free, &req, NULL), 0);
-}
-
 static int
 kill_proc(struct near *near, uint64_t proc, uint64_t grace_ms, struct rsb_kill_rep *ret_rep)
 {
@@ -104,7 +81,7 @@ START_TEST(lets_what_stays_behind_live_after_free)
 	char path[128];
 
 	near_wait(near, proc, RSB_WAIT_LEADER, &rep);
-	free_proc(near, proc);
+	near_free_proc(near, proc);
 	(void)snprintf(path, sizeof(path), "%s/survived", near->workspace);
 	near_until(near, access(path, F_OK) == 0);
 	near_free(near);
@@ -182,30 +159,17 @@ check_no_child(void)
 	ck_assert_int_eq(errno, ECHILD);
 }
 
-static void
-check_failure(struct near *near, const char *name, const char *cwd, uint64_t stage, uint64_t error)
-{
-	const char *const argv[] = { name, NULL };
-	const struct near_spawn spawn = { .argv = argv, .cwd = cwd };
-	struct rsb_spawn_rep rep;
-	uint64_t proc;
-	uint64_t call = near_spawn_async(near, &spawn, &proc);
-
-	ck_assert_int_eq(near_reply(near, call, &rep), 0);
-	ck_assert_uint_eq(rep.stage, stage);
-	ck_assert_uint_eq(rep.error, error);
-}
-
 START_TEST(leaves_no_zombie)
 {
 	struct near *near = near_new(_i == 1);
+	const int n = near_rounds(20, 8);
 	struct rsb_wait_rep rep;
 	uint64_t proc;
 
-	for (int i = 0; i < 20; i++) {
+	for (int i = 0; i < n; i++) {
 		proc = near_script(near, "sleep 0.01 & exit 1");
 		near_wait(near, proc, RSB_WAIT_TREE, &rep);
-		check_failure(near, "no-such-program", NULL, RSB_SPAWN_STAGE_EXEC, ENOENT);
+		near_check_failure(near, "no-such-program", NULL, RSB_SPAWN_STAGE_EXEC, ENOENT);
 	}
 	check_no_child();
 	near_free(near);
@@ -349,7 +313,7 @@ START_TEST(never_starts_what_was_cancelled)
 
 	ck_assert_int_eq(near_do(near, RSB_OP_cancel, &cancel, NULL), 0);
 	ck_assert_int_eq(near_reply(near, call, NULL), -EINTR);
-	check_output(near, "echo alive", "alive\n", 0);
+	near_check_output(near, "echo alive", "alive\n", 0);
 	(void)snprintf(path, sizeof(path), "%s/made", near->workspace);
 	ck_assert_int_ne(access(path, F_OK), 0);
 	near_free(near);

@@ -14,29 +14,6 @@
 #include "util/clock.h"
 #include "util/str.h"
 
-static void
-check_output(struct near *near, const char *script, const char *expected, uint64_t code)
-{
-	uint64_t proc = near_script(near, script);
-	struct rsb_wait_rep rep;
-	char *out;
-
-	near_wait(near, proc, RSB_WAIT_LEADER, &rep);
-	ck_assert_uint_eq(rep.exited, 1);
-	ck_assert_uint_eq(rep.code, code);
-	out = near_output(near, proc, &rep);
-	ck_assert_str_eq(out, expected);
-	free(out);
-}
-
-static void
-free_proc(struct near *near, uint64_t proc)
-{
-	const struct rsb_proc_req req = { .proc = proc };
-
-	ck_assert_int_eq(near_do(near, RSB_OP_proc_free, &req, NULL), 0);
-}
-
 /* ---- facts of an end ---- */
 
 static void
@@ -45,7 +22,7 @@ reports_facts_on(bool cgroups)
 	struct near *near = near_new(cgroups);
 	struct rsb_wait_rep rep;
 
-	check_output(near, "echo hello; exit 3", "hello\n", 3);
+	near_check_output(near, "echo hello; exit 3", "hello\n", 3);
 	near_wait(near, near_script(near, "kill -TERM $$"), RSB_WAIT_LEADER, &rep);
 	ck_assert_uint_eq(rep.exited, 0);
 	ck_assert_uint_eq(rep.signal, SIGTERM);
@@ -68,7 +45,7 @@ static void
 loses_nothing_on(bool cgroups)
 {
 	struct near *near = near_new(cgroups);
-	int n = getenv("RSB_TEST_QUICK") ? 100 : 1000;
+	int n = near_rounds(1000, 30);
 
 	for (int i = 0; i < n; i++) {
 		const char *const argv[] = { "printf", "%05d", "12", NULL };
@@ -81,7 +58,7 @@ loses_nothing_on(bool cgroups)
 		out = near_output(near, proc, &rep);
 		ck_assert_str_eq(out, "00012");
 		free(out);
-		free_proc(near, proc);
+		near_free_proc(near, proc);
 	}
 	near_free(near);
 }
@@ -96,22 +73,23 @@ START_TEST(runs_many_at_once)
 {
 	struct near *near = near_new(_i == 1);
 	uint64_t procs[200];
+	const int n = near_rounds((int)RSB_ARRAY_SIZE(procs), 50);
 	struct rsb_wait_rep rep;
 
-	for (size_t i = 0; i < RSB_ARRAY_SIZE(procs); i++) {
+	for (int i = 0; i < n; i++) {
 		const char *const argv[] = { "sh", "-c", "cat; echo $$ >&2; exit 5", NULL };
 		const struct near_spawn spawn = { .argv = argv };
 
 		(void)near_spawn_async(near, &spawn, &procs[i]);
 	}
-	for (size_t i = 0; i < RSB_ARRAY_SIZE(procs); i++)
+	for (int i = 0; i < n; i++)
 		ck_assert_int_eq(near_send(near, RSB_CHAN_STDIN(procs[i]), "hello", 5, true), 0);
-	for (size_t i = 0; i < RSB_ARRAY_SIZE(procs); i++) {
+	for (int i = 0; i < n; i++) {
 		near_wait(near, procs[i], RSB_WAIT_TREE, &rep);
 		ck_assert_uint_eq(rep.code, 5);
 		ck_assert_uint_eq(rep.out_size, 5);
 		ck_assert_uint_gt(rep.err_size, 1);
-		free_proc(near, procs[i]);
+		near_free_proc(near, procs[i]);
 	}
 	near_free(near);
 }
@@ -142,29 +120,15 @@ END_TEST
 /* ---- starts that fail ---- */
 
 static void
-check_failure(struct near *near, const char *name, const char *cwd, uint64_t stage, uint64_t error)
-{
-	const char *const argv[] = { name, NULL };
-	const struct near_spawn spawn = { .argv = argv, .cwd = cwd };
-	struct rsb_spawn_rep rep;
-	uint64_t proc;
-	uint64_t call = near_spawn_async(near, &spawn, &proc);
-
-	ck_assert_int_eq(near_reply(near, call, &rep), 0);
-	ck_assert_uint_eq(rep.stage, stage);
-	ck_assert_uint_eq(rep.error, error);
-}
-
-static void
 survives_failures_on(bool cgroups)
 {
 	struct near *near = near_new(cgroups);
 
-	check_failure(near, "no-such-program", NULL, RSB_SPAWN_STAGE_EXEC, ENOENT);
-	check_failure(near, "", NULL, RSB_SPAWN_STAGE_EXEC, ENOENT);
-	check_failure(near, "/etc/passwd", NULL, RSB_SPAWN_STAGE_EXEC, EACCES);
-	check_failure(near, "true", "no-such-dir", RSB_SPAWN_STAGE_CHDIR, ENOENT);
-	check_output(near, "echo alive", "alive\n", 0);
+	near_check_failure(near, "no-such-program", NULL, RSB_SPAWN_STAGE_EXEC, ENOENT);
+	near_check_failure(near, "", NULL, RSB_SPAWN_STAGE_EXEC, ENOENT);
+	near_check_failure(near, "/etc/passwd", NULL, RSB_SPAWN_STAGE_EXEC, EACCES);
+	near_check_failure(near, "true", "no-such-dir", RSB_SPAWN_STAGE_CHDIR, ENOENT);
+	near_check_output(near, "echo alive", "alive\n", 0);
 	near_free(near);
 }
 
@@ -308,7 +272,7 @@ START_TEST(survives_a_command_that_does_not_read_stdin)
 	ck_assert_int_eq(near_send(near, RSB_CHAN_STDIN(proc), data, size, true), -EPIPE);
 	near_wait(near, proc, RSB_WAIT_LEADER, &rep);
 	ck_assert_uint_eq(rep.exited, 1);
-	check_output(near, "echo alive", "alive\n", 0);
+	near_check_output(near, "echo alive", "alive\n", 0);
 	free(data);
 	near_free(near);
 }
@@ -353,7 +317,7 @@ START_TEST(stays_small_under_a_stopped_reader)
 	size = out->size;
 	out->hold = false;
 	rsb_chan_consume(rsb_session_chans(near->host), RSB_CHAN_STDOUT(proc), size);
-	near_until(near, out->size > size + 3 * RSB_CHAN_WINDOW_MAX);
+	near_until(near, out->size > size + (uint64_t)near_rounds(3, 1) * RSB_CHAN_WINDOW_MAX);
 	near_free(near);
 }
 END_TEST
@@ -385,8 +349,9 @@ START_TEST(loses_nothing_over_broken_connections)
 	size_t size = 1 << 20;
 	char *data = calloc(1, size);
 	unsigned int seed = 1;
+	const int n = near_rounds(20, 8);
 
-	for (int i = 0; i < 20; i++) {
+	for (int i = 0; i < n; i++) {
 		struct rsb_wait_rep rep;
 		uint64_t proc;
 		char *out;
@@ -400,10 +365,10 @@ START_TEST(loses_nothing_over_broken_connections)
 		ck_assert_str_eq(out, "b6d81b360a5672d80c27430f39153e2c  -\n");
 		free(out);
 		near->cut_after = 1 + (uint64_t)rand_r(&seed) % 10;
-		check_output(
+		near_check_output(
 			near, "seq 20000 | md5sum", "e071f707df7bbeee2a6a1eb48011ddd0  -\n", 0);
 	}
-	ck_assert_uint_gt(near->n_cut, 20);
+	ck_assert_uint_gt(near->n_cut, (uint64_t)n);
 	ck_assert_uint_eq(near->n_double, 0);
 	free(data);
 	near_free(near);
@@ -429,7 +394,7 @@ START_TEST(a_full_table_recovers)
 		ck_assert_int_eq(near_reply(near, calls[i], NULL), 0);
 	ck_assert_int_eq(near_reply(near, near_spawn_async(near, &spawn, &over), NULL), -ENFILE);
 	near_wait(near, procs[0], RSB_WAIT_TREE, &rep);
-	free_proc(near, procs[0]);
+	near_free_proc(near, procs[0]);
 	near_wait(near, near_spawn(near, &spawn, NULL), RSB_WAIT_LEADER, &rep);
 	ck_assert_uint_eq(rep.exited, 1);
 	near_free(near);
