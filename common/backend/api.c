@@ -7,10 +7,19 @@
 #include "backend/answer.h"
 #include "util/str.h"
 
-int
-rsb_api_init(struct rsb_api *api, const struct rsb_http_config *http, const char *url,
-	const struct rsb_secret *key)
+static void
+free_address(struct rsb_api *api)
 {
+	if (api->key_header)
+		explicit_bzero(api->key_header, strlen(api->key_header));
+	free(api->key_header);
+	free(api->url);
+}
+
+int
+rsb_api_move(struct rsb_api *api, const char *url, const struct rsb_secret *key)
+{
+	struct rsb_api moved = *api;
 	size_t i;
 
 	/* anything else would end the header, or be no key */
@@ -19,21 +28,31 @@ rsb_api_init(struct rsb_api *api, const struct rsb_http_config *http, const char
 			return -EINVAL;
 	if (key->size == 0)
 		return -EINVAL;
-	api->url = strdup(url);
-	api->key_header = rsb_str_printf("X-API-Key: %.*s", (int)key->size, key->data);
-	if (!api->url || !api->key_header)
+	moved.url = strdup(url);
+	moved.key_header = rsb_str_printf("X-API-Key: %.*s", (int)key->size, key->data);
+	if (!moved.url || !moved.key_header) {
+		free_address(&moved);
 		return -ENOMEM;
-	return rsb_http_new(http, &api->http);
+	}
+	free_address(api);
+	*api = moved;
+	return 0;
+}
+
+int
+rsb_api_init(struct rsb_api *api, const struct rsb_http_config *http, const char *url,
+	const struct rsb_secret *key)
+{
+	int r = rsb_api_move(api, url, key);
+
+	return r < 0 ? r : rsb_http_new(http, &api->http);
 }
 
 void
 rsb_api_done(struct rsb_api *api)
 {
 	rsb_http_free(api->http);
-	if (api->key_header)
-		explicit_bzero(api->key_header, strlen(api->key_header));
-	free(api->key_header);
-	free(api->url);
+	free_address(api);
 	*api = (struct rsb_api){ 0 };
 }
 

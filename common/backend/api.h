@@ -23,6 +23,8 @@ struct rsb_api {
 rsb_nodiscard int rsb_api_init(struct rsb_api *api, const struct rsb_http_config *http,
 	const char *url, const struct rsb_secret *key);
 void rsb_api_done(struct rsb_api *api);
+/* The server is at url now, and takes key. On failure all stays as it is. */
+rsb_nodiscard int rsb_api_move(struct rsb_api *api, const char *url, const struct rsb_secret *key);
 
 struct rsb_api_call {
 	const char *method;

@@ -8,6 +8,7 @@
 #include "backend/api.h"
 #include "backend/e2b-json.h"
 #include "backend/envd.h"
+#include "backend/local.h"
 #include "util/str.h"
 
 #define PATH_SIZE 512
@@ -21,6 +22,7 @@ struct rsb_e2b {
 	char *domain;
 	char *envd_url;
 	unsigned int envd_port;
+	char *const *local_env; /* NULL: the server stays where it is */
 	uint64_t timeout_ns;
 	struct rsb_http *stream; /* a started program may be talked to while its output comes */
 };
@@ -46,12 +48,40 @@ e2b_free(struct rsb_backend *backend)
 
 /* ---- control plane ---- */
 
+/* Another rsb-local may have come, at a port of its own. -ENOENT: none, nor its sandboxes. */
+static int
+look_again(struct rsb_e2b *e2b, struct rsb_diag *diag)
+{
+	struct rsb_local local;
+	char *url;
+	int r;
+
+	r = rsb_local_find(e2b->local_env, &local, diag);
+	if (r < 0)
+		return r;
+	url = strdup(local.url);
+	r = url ? rsb_api_move(&e2b->api, local.url, &local.api_key) : -ENOMEM;
+	rsb_secret_done(&local.api_key);
+	if (r < 0) {
+		free(url);
+		return r;
+	}
+	free(e2b->envd_url);
+	e2b->envd_url = url;
+	return 0;
+}
+
 static int
 do_call(struct rsb_e2b *e2b, const struct rsb_api_call *call, struct rsb_json **ret_json,
 	char *next, struct rsb_diag *diag)
 {
 	int r = rsb_api_do(&e2b->api, call, ret_json, next, diag);
 
+	if (r == -ENOTCONN && e2b->local_env) {
+		r = look_again(e2b, diag);
+		if (r == 0)
+			r = rsb_api_do(&e2b->api, call, ret_json, next, diag);
+	}
 	e2b->backend.retry_after_ns = e2b->api.retry_after_ns;
 	return r;
 }
@@ -426,6 +456,7 @@ rsb_e2b_new(const struct rsb_e2b_config *config, struct rsb_backend **ret_backen
 		return -errno;
 	http.abort_fd = backend->abort_fd;
 	e2b->envd_port = config->envd_port;
+	e2b->local_env = config->local_env;
 	e2b->timeout_ns = config->timeout_ns;
 	e2b->domain = strdup(config->domain);
 	e2b->envd_url = strdup(config->envd_url);

@@ -20,6 +20,11 @@ struct rsb_e2b_config {
 	const char *ca_file;       /* NULL: the system's */
 	uint64_t timeout_ns;       /* of one request */
 	struct rsb_secret api_key; /* copied */
+	/*
+	 * Not NULL: the server is this user's rsb-local (backend/local.h), which is looked for
+	 * again by this environment when it is not reached. Borrowed for life.
+	 */
+	char *const *local_env;
 };
 
 /* Strings are copied. */

@@ -23,6 +23,7 @@
 #define KEY_BYTES 32
 #define PORT_FILE "local/port.json"
 #define KEY_FILE "local-key"
+#define LOCK_FILE "local/lock"
 #define LOG_FILE "local.log"
 #define FILE_MAX 4096
 
@@ -307,4 +308,35 @@ rsb_local_open(char *const *env, struct rsb_local *ret_local, struct rsb_diag *d
 	if (try_server(&place, ret_local) == 0)
 		return 0;
 	return start_server(env, &place, ret_local, diag);
+}
+
+/* A server holds its lock for as long as it lives. */
+static bool
+is_served(const struct place *place)
+{
+	rsb_autoclose int fd = openat(place->fd, LOCK_FILE, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0)
+		return errno != ENOENT;
+	return flock(fd, LOCK_EX | LOCK_NB) < 0;
+}
+
+int
+rsb_local_find(char *const *env, struct rsb_local *ret_local, struct rsb_diag *diag)
+{
+	RSB_CLEANUP(place_done) struct place place = { .fd = -1 };
+	const char *named = env_get(env, "RSB_LOCAL_URL");
+	int r;
+
+	if (named && named[0])
+		return rsb_diag_set(diag, -ENOTCONN, "nobody answers at %s", named);
+	r = open_place(env, &place, diag);
+	if (r < 0)
+		return r;
+	if (try_server(&place, ret_local) == 0)
+		return 0;
+	/* Who is about to start one holds this, and its sandboxes are new. */
+	if (is_served(&place))
+		return rsb_diag_set(diag, -ENOTCONN, "rsb-local does not answer");
+	return rsb_diag_set(diag, -ENOENT, "rsb-local has ended, and its sandboxes with it");
 }

@@ -24,4 +24,11 @@ struct rsb_local {
 rsb_nodiscard int rsb_local_open(
 	char *const *env, struct rsb_local *ret_local, struct rsb_diag *diag);
 
+/*
+ * Only looks for one that runs. -ENOENT: none does, so that no sandbox of one lives, which all end
+ * with their server; -ENOTCONN: one may, but does not answer, or it is the one of RSB_LOCAL_URL.
+ */
+rsb_nodiscard int rsb_local_find(
+	char *const *env, struct rsb_local *ret_local, struct rsb_diag *diag);
+
 #endif

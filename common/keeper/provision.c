@@ -50,6 +50,7 @@ open_local(const struct rsb_config *config, char *const *env, struct rsb_backend
 		.domain = "localhost",
 		.envd_port = (unsigned int)config->e2b.envd_port,
 		.timeout_ns = config->e2b.request_timeout_ns,
+		.local_env = env,
 	};
 	int r;
 

@@ -344,6 +344,27 @@ def test_a_command_lives_on(world):
         wait_until(lambda: box.status()["fs"]["cache_on"], 10, "it is known to be gone")
 
 
+def test_the_server_is_killed(world):
+    """Its sandboxes end with it, which no address of before can tell."""
+    for comes_back in False, True:
+        with world.sandbox() as box:
+            box.write("file", b"x")
+            port = world.local_server()["port"]
+            os.kill(world.local_server()["pid"], signal.SIGKILL)
+            if comes_back:
+                world.rsb("create", "other")
+                check(world.local_server()["port"] != port, "it has another port")
+            step(f"the mount says so, {'also to another server' if comes_back else 'with no server there'}")
+            wait_until(lambda: box.status()["state"] == "lost", 20, "lost")
+            check([e["text"] for e in box.events() if e["kind"] == "lost"], "no event says so")
+            step("and calls fail at once")
+            number, took = Caller(box, "stat", ".").go().result(5)
+            equal(number, errno.EIO)
+            check(took < 1, f"it took {took:.1f} s")
+            if comes_back:
+                world.rsb("destroy", "other")
+
+
 def test_down_by_force(world):
     with path(world) as p:
         box = p.box
