@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "exec/daemon.h"
@@ -17,9 +18,11 @@
 #include "keeper/mountpoint.h"
 #include "keeper/sync.h"
 #include "util/cleanup.h"
+#include "util/clock.h"
 #include "util/str.h"
 
 #define UP_TTL_NS (300 * RSB_NSEC_PER_SEC)
+#define LOOK_NS (200 * 1000 * 1000L)
 #define SYNC_TIMEOUT_NS (60 * RSB_NSEC_PER_SEC)
 
 struct up {
@@ -317,6 +320,46 @@ say_what_next(const struct up *up, const char *how)
 	return 0;
 }
 
+/* What is up may be cut off; its daemon connects again, or hears that there is no hope. */
+static int
+wait_for_link(struct up *up, struct rsb_diag *diag)
+{
+	RSB_CLEANUP(rsb_where_done) struct rsb_where where = { 0 };
+	const struct timespec pause = { .tv_nsec = LOOK_NS };
+	const uint64_t wait_ns = up->session.env.config->keeper.recover_wait_ns;
+	const uint64_t end_ns = rsb_now_ns() + wait_ns;
+	struct rsb_daemon_look look = { .cut_off = true };
+	bool said = up->common->quiet;
+	int r;
+
+	/* Others may end it meanwhile. */
+	rsb_verb_session_unlock(&up->session);
+	r = rsb_where_find(up->name, up->env, &where, diag);
+	while (r >= 0) {
+		r = rsb_daemon_look(&where, &look, diag);
+		if (r < 0 || (look.running && !look.cut_off))
+			return r;
+		if (!look.running || look.lost)
+			return rsb_diag_set(diag, -ENOTCONN,
+				"the %s of %s is gone; 'rsb up' brings back what can be",
+				look.running ? "sandbox" : "daemon", up->name);
+		if (rsb_now_ns() >= end_ns)
+			return rsb_diag_set(diag, -ETIMEDOUT,
+				"%s is up, but its sandbox has not been reached for %llu s (%s); its "
+				"daemon goes on trying, 'rsb down --force %s' ends it",
+				up->name, (unsigned long long)look.down_s, look.state, up->name);
+		if (!said)
+			(void)fprintf(stderr,
+				"rsb up: %s is up, but its sandbox has not been reached for %llu s "
+				"(%s): waiting up to %llu s\n",
+				up->name, (unsigned long long)look.down_s, look.state,
+				(unsigned long long)(wait_ns / RSB_NSEC_PER_SEC));
+		said = true;
+		(void)nanosleep(&pause, NULL); /* an early end is fine */
+	}
+	return r;
+}
+
 static int
 start_daemon(struct up *up, struct rsb_diag *diag)
 {
@@ -352,8 +395,10 @@ bring_up(struct up *up, const char *dir, struct rsb_diag *diag)
 		return r;
 	known = up->session.known;
 	r = known ? look_at_known(up, diag) : 0;
-	if (r > 0)
-		return say_what_next(up, " already");
+	if (r > 0) {
+		r = wait_for_link(up, diag);
+		return r < 0 ? r : say_what_next(up, " already");
+	}
 	if (r == 0)
 		r = known ? bring_back(up, diag) : make_sandbox(up, diag);
 	if (r >= 0)

@@ -343,6 +343,7 @@ read_status(const struct rsb_where *where, struct rsb_daemon_look *look, struct 
 	RSB_CLEANUP(rsb_buf_done) struct rsb_buf out = { .max = STATUS_MAX };
 	RSB_CLEANUP(rsb_json_freep) struct rsb_json *json = NULL;
 	const char *state = "";
+	int64_t down_s = 0;
 	int r;
 
 	r = rsb_daemon_status(where, &out, diag);
@@ -352,8 +353,12 @@ read_status(const struct rsb_where *where, struct rsb_daemon_look *look, struct 
 		r = rsb_json_bool(json, "mounted", &look->mounted);
 	if (r >= 0)
 		r = rsb_json_str(json, "state", &state);
+	if (r >= 0)
+		r = rsb_json_i64(json, "down_s", &down_s);
 	if (r < 0)
 		return r;
+	(void)snprintf(look->state, sizeof(look->state), "%s", state);
+	look->down_s = (uint64_t)rsb_max(down_s, (int64_t)0);
 	look->lost = strcmp(state, "lost") == 0;
 	look->cut_off = strcmp(state, "live") != 0;
 	/* Somebody may have taken the mount away while files are open in it. */

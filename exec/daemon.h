@@ -66,6 +66,8 @@ struct rsb_daemon_look {
 	bool mounted; /* at the place that the state names */
 	bool lost;    /* its sandbox is gone, or refuses us */
 	bool cut_off; /* it is not connected now */
+	char state[24];
+	uint64_t down_s; /* so long already */
 };
 /* How things stand; also when none runs. Waits for one that has only begun. */
 rsb_nodiscard int rsb_daemon_look(

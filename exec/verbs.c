@@ -187,6 +187,14 @@ forget_nothing(struct rsb_verb_session *session)
 }
 
 void
+rsb_verb_session_unlock(struct rsb_verb_session *session)
+{
+	if (session->locked)
+		rsb_state_unlock(session->dir, RSB_STATE_LOCK);
+	session->locked = false;
+}
+
+void
 rsb_verb_session_done(struct rsb_verb_session *session)
 {
 	forget_nothing(session);

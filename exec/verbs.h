@@ -107,6 +107,8 @@ struct rsb_verb_session_of {
 rsb_nodiscard int rsb_verb_session_open(struct rsb_verb_session *session,
 	const struct rsb_verb_session_of *of, const struct rsb_verb_common *common, char **env,
 	struct rsb_diag *diag);
+/* Lets others change it; what was read stays. */
+void rsb_verb_session_unlock(struct rsb_verb_session *session);
 void rsb_verb_session_done(struct rsb_verb_session *session);
 
 #endif

@@ -158,6 +158,7 @@ rsb_status_write(const struct rsb_status *status, struct rsb_buf *out)
 	RSB_CLEANUP(rsb_json_freep) struct rsb_json *json = rsb_json_new_object();
 	const struct rsb_uplink_info *info = rsb_uplink_info(status->uplink);
 	uint64_t age_s = (rsb_now_ns() - status->started_ns) / RSB_NSEC_PER_SEC;
+	int64_t down_s = (int64_t)(rsb_uplink_down_ns(status->uplink) / RSB_NSEC_PER_SEC);
 	size_t running = 0;
 	int r;
 
@@ -170,6 +171,8 @@ rsb_status_write(const struct rsb_status *status, struct rsb_buf *out)
 		r = rsb_json_set_str(json, "sandbox", info->sandbox_id);
 	if (r >= 0)
 		r = rsb_json_set_str(json, "state", rsb_uplink_state(status->uplink));
+	if (r >= 0)
+		r = rsb_json_set_i64(json, "down_s", down_s);
 	if (r >= 0)
 		r = rsb_json_set_bool(json, "mounted", status->mountpoint[0] != '\0');
 	if (r >= 0)

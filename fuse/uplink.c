@@ -357,6 +357,12 @@ rsb_uplink_state(struct rsb_uplink *uplink)
 	return rsb_link_state(uplink->link) == RSB_LINK_LIVE ? "live" : "reconnecting";
 }
 
+uint64_t
+rsb_uplink_down_ns(struct rsb_uplink *uplink)
+{
+	return uplink->direct ? 0 : rsb_keeper_down_ns(uplink->keeper);
+}
+
 int
 rsb_uplink_reload(struct rsb_uplink *uplink, struct rsb_diag *diag)
 {

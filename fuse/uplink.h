@@ -66,6 +66,7 @@ void rsb_uplink_tick(struct rsb_uplink *uplink);
 void rsb_uplink_say(struct rsb_uplink *uplink, const char *kind, const char *text);
 /* For status. */
 const char *rsb_uplink_state(struct rsb_uplink *uplink);
+uint64_t rsb_uplink_down_ns(struct rsb_uplink *uplink); /* of keeper/keeper.h; 0 without one */
 /* The daemon before this one died, or made way: the event log says so. */
 void rsb_uplink_say_restarted(struct rsb_uplink *uplink, const struct rsb_shared *shared);
 /* The state says where it is mounted, also afterwards: the next mount goes there. */

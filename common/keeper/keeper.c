@@ -363,6 +363,18 @@ rsb_keeper_state(struct rsb_keeper *keeper)
 	return state;
 }
 
+uint64_t
+rsb_keeper_down_ns(struct rsb_keeper *keeper)
+{
+	uint64_t down_ns = 0;
+
+	rsb_mutex_lock(&keeper->lock);
+	if (keeper->down_ns && keeper->state != RSB_KEEPER_LIVE)
+		down_ns = awake_locked(keeper) - keeper->down_ns;
+	rsb_mutex_unlock(&keeper->lock);
+	return down_ns;
+}
+
 int
 rsb_keeper_wait(struct rsb_keeper *keeper, uint64_t timeout_ns, struct rsb_diag *diag)
 {

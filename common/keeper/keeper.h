@@ -54,6 +54,8 @@ void rsb_keeper_link_state(
 void rsb_keeper_tick(struct rsb_keeper *keeper);
 /* {any} */
 enum rsb_keeper_state rsb_keeper_state(struct rsb_keeper *keeper);
+/* {any} For how long, awake, the sandbox was not reached; 0: it is live, or was a moment ago. */
+uint64_t rsb_keeper_down_ns(struct rsb_keeper *keeper);
 /* Waits until LIVE (0) or LOST (its errno and sentence). -ETIMEDOUT. */
 rsb_nodiscard int rsb_keeper_wait(
 	struct rsb_keeper *keeper, uint64_t timeout_ns, struct rsb_diag *diag);

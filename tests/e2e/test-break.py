@@ -344,6 +344,31 @@ def test_a_command_lives_on(world):
         wait_until(lambda: box.status()["fs"]["cache_on"], 10, "it is known to be gone")
 
 
+def test_up_of_what_is_cut_off(world):
+    with path(world) as p:
+        up = ["rsb", "up", "--name", p.box.name, "-m", p.box.mount, p.box.source]
+        p.cut()
+        wait_until(lambda: p.box.status()["state"] != "live", 10, "the daemon knows")
+        step("it says so, and waits for the link")
+        with subprocess.Popen(up, env=world.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as waiting:
+            said = waiting.stderr.readline()
+            check(re.search(rb"has not been reached for \d+ s \(reconnecting\): waiting up to 60 s", said), said)
+            check(waiting.poll() is None, "it does not wait")
+            step("others need not wait for it")
+            world.rsb("trust", p.box.name, check_status=None, timeout=8)
+            p.mend()
+            out, _ = waiting.communicate(timeout=30)
+            check(b"is up already" in out, out)
+            equal(waiting.returncode, 0)
+        equal(p.box.status()["down_s"], 0)
+        step("but not for ever")
+        p.cut()
+        wait_until(lambda: p.box.status()["state"] != "live", 10, "the daemon knows")
+        r = world.rsb("up", "-q", "-o", "keeper.recover_wait=2s", *up[2:], check_status=125)
+        check(re.fullmatch(rb"rsb up: .* is up, but its sandbox has not been reached for \d+ s .*\n", r.stderr), r.stderr)
+        p.mend()
+
+
 def test_the_server_is_killed(world):
     """Its sandboxes end with it, which no address of before can tell."""
     for comes_back in False, True:
