@@ -22,9 +22,6 @@ create(const struct rsb_verb_common *common, const char *name, char **env,
 	rsb_autofree char *cwd = getcwd(NULL, 0);
 	int r;
 
-	if (!rsb_state_name_ok(name))
-		return rsb_diag_set(diag, -EINVAL,
-			"a name has 1 to 64 of A-Z a-z 0-9 . _ - and begins with none of '.' and '-'");
 	r = rsb_state_root(env, &root, diag);
 	if (r < 0)
 		return r;
@@ -68,6 +65,8 @@ run_create(const struct rsb_verb *verb, const struct rsb_verb_call *call)
 	RSB_CLEANUP(rsb_verb_session_done) struct rsb_verb_session session = { 0 };
 	int r;
 
+	if (!rsb_state_name_ok(call->words[0]))
+		return rsb_verb_usage(verb, RSB_STATE_NAME_RULE);
 	r = create(&call->common, call->words[0], call->env, &session, &diag);
 	if (r >= 0)
 		r = say(&call->common, &session);

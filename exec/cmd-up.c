@@ -74,9 +74,6 @@ find_paths(struct up *up, const char *dir, struct rsb_diag *diag)
 		return rsb_diag_set(diag, -ENOTDIR, "%s is not a directory", dir);
 	if (strcmp(up->dir, "/") == 0)
 		return rsb_diag_set(diag, -EINVAL, "the root directory is not a workspace");
-	if (up->name_option && !rsb_state_name_ok(up->name_option))
-		return rsb_diag_set(diag, -EINVAL,
-			"a name has 1 to 64 of A-Z a-z 0-9 . _ - and begins with none of '.' and '-'");
 	if (up->name_option)
 		(void)strcpy(up->name, up->name_option);
 	else
@@ -426,6 +423,8 @@ run_up(const struct rsb_verb *verb, const struct rsb_verb_call *call)
 		else
 			up.exclude[up.n_exclude++] = o->value;
 	}
+	if (up.name_option && !rsb_state_name_ok(up.name_option))
+		return rsb_verb_usage(verb, RSB_STATE_NAME_RULE);
 	r = bring_up(&up, call->n_word ? call->words[0] : ".", &diag);
 	rsb_verb_session_done(&up.session);
 	free(up.root);

@@ -2,7 +2,6 @@
 #include "exec/exec.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 #include "exec/where.h"
 #include "keeper/mountpoint.h"
 #include "util/json.h"
+#include "util/optlong.h"
 #include "util/str.h"
 
 #define OVERRIDES_MAX 64
@@ -126,7 +126,7 @@ parse(struct options *o, int argc, char **argv, const char *program)
 	opterr = 0;
 	optind = 1;
 	/* '+': the first word that is no option starts the command. */
-	while ((c = getopt_long(argc, argv, "+s:C:e:c:nqo:", long_options, NULL)) != -1)
+	while ((c = rsb_optlong(argc, argv, "+s:C:e:c:nqo:", long_options)) != -1)
 		take_option(o, c, program);
 }
 

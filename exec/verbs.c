@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "exec/outcome.h"
+#include "util/optlong.h"
 
 #define OPEN_TRIES 8u
 
@@ -64,6 +65,20 @@ take_option(struct rsb_verb_call *call, int c)
 	}
 }
 
+/* 0: those of -o make sense. */
+static int
+check_overrides(const struct rsb_verb *verb, const struct rsb_verb_common *common)
+{
+	struct rsb_diag diag = { 0 };
+	int r = 0;
+
+	for (size_t i = 0; i < common->n_override && r >= 0; i++)
+		r = rsb_config_check_override(common->overrides[i], &diag);
+	if (r == -EINVAL)
+		return rsb_verb_usage(verb, rsb_diag_text(&diag, r));
+	return r < 0 ? rsb_verb_failed(verb, r, &diag) : 0;
+}
+
 int
 rsb_verb_run(const struct rsb_verb *verb, int argc, char **argv, char **env)
 {
@@ -71,11 +86,11 @@ rsb_verb_run(const struct rsb_verb *verb, int argc, char **argv, char **env)
 	const struct option *options = verb->options ? verb->options : common;
 	const char *letters = verb->letters ? verb->letters : RSB_VERB_LETTERS;
 	struct rsb_verb_call call = { .env = env };
-	int c;
+	int c, status;
 
 	if (verb->main)
 		return verb->main(argc, argv, env);
-	while ((c = getopt_long(argc, argv, letters, options, NULL)) != -1) {
+	while ((c = rsb_optlong(argc, argv, letters, options)) != -1) {
 		const char *wrong;
 
 		if (c == 'H') {
@@ -90,7 +105,8 @@ rsb_verb_run(const struct rsb_verb *verb, int argc, char **argv, char **env)
 	call.n_word = argc - optind;
 	if (call.n_word < verb->min_words || call.n_word > verb->max_words)
 		return rsb_verb_usage(verb, verb->wrong_words);
-	return verb->run(verb, &call);
+	status = check_overrides(verb, &call.common);
+	return status ? status : verb->run(verb, &call);
 }
 
 bool

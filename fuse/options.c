@@ -2,11 +2,11 @@
 #include "fuse/options.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "util/cleanup.h"
+#include "util/optlong.h"
 
 /* What mount(8) and fstab(5) say that needs nothing done. */
 static const char *const ignored[] = {
@@ -276,7 +276,7 @@ rsb_options_parse(
 		argc--;
 		argv++;
 	}
-	while (r >= 0 && (c = getopt_long(argc, argv, "fo:usvnN:t:hV", longs, NULL)) >= 0)
+	while (r >= 0 && (c = rsb_optlong(argc, argv, "fo:usvnN:t:hV", longs)) >= 0)
 		r = take_option(o, c, diag);
 	if (r < 0 || o->help || o->version)
 		return r;

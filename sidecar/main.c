@@ -2,7 +2,6 @@
 #define RSB_LOG_MODULE "main"
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <malloc.h>
 #include <signal.h>
@@ -19,6 +18,7 @@
 #include "util/cleanup.h"
 #include "util/fd.h"
 #include "util/log.h"
+#include "util/optlong.h"
 #include "util/str.h"
 
 #define LISTEN_DEFAULT "0.0.0.0"
@@ -124,7 +124,7 @@ parse(int argc, char **argv, struct options *o)
 	};
 	int option, r;
 
-	while ((option = getopt_long(argc, argv, "v", longs, NULL)) != -1) {
+	while ((option = rsb_optlong(argc, argv, "v", longs)) != -1) {
 		if (option == 'h') {
 			usage(stdout);
 			return 1;

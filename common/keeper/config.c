@@ -243,6 +243,16 @@ load_override(const char *text, struct rsb_config *config, struct rsb_diag *diag
 	return rsb_setting_set(config, &setting, diag);
 }
 
+int
+rsb_config_check_override(const char *text, struct rsb_diag *diag)
+{
+	RSB_CLEANUP(rsb_config_done) struct rsb_config config = { 0 };
+	int r = rsb_setting_defaults(&config);
+
+	rsb_setting_source(&config);
+	return r < 0 ? r : load_override(text, &config, diag);
+}
+
 /* What depends on other values. */
 static int
 complete(const struct rsb_config_source *source, struct rsb_config *config)

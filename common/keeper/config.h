@@ -97,6 +97,8 @@ struct rsb_config_source {
 rsb_nodiscard int rsb_config_load(const struct rsb_config_source *source,
 	struct rsb_config *ret_config, struct rsb_diag *diag);
 void rsb_config_done(struct rsb_config *config);
+/* One of the overrides makes sense. -EINVAL, with a sentence, -ENOMEM. */
+rsb_nodiscard int rsb_config_check_override(const char *text, struct rsb_diag *diag);
 
 /*
  * The project's file for dir (absolute): .rsb/config there or above, up to the repository's root.

@@ -45,6 +45,8 @@ struct rsb_state {
 
 /* 1 to 64 of [A-Za-z0-9._-], not beginning with '.' or '-'. */
 bool rsb_state_name_ok(const char *name);
+#define RSB_STATE_NAME_RULE \
+	"a name has 1 to 64 of A-Z a-z 0-9 . _ - and begins with none of '.' and '-'"
 
 /* $XDG_STATE_HOME/rsb of env, made if need be. Caller frees. */
 rsb_nodiscard int rsb_state_root(char *const *env, char **ret_root, struct rsb_diag *diag);

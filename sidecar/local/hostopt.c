@@ -4,7 +4,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 
 #include "util/cleanup.h"
 #include "util/fd.h"
+#include "util/optlong.h"
 #include "util/str.h"
 
 #include "sidecar/local/sandboxes.h"
@@ -222,7 +222,7 @@ rsb_hostopt_read(int argc, char *argv[], struct rsb_hostopt *ret_options, struct
 
 	o.listen.sin_family = AF_INET;
 	o.listen.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	while ((opt = getopt_long(argc, argv, "vhV", longs, NULL)) != -1) {
+	while ((opt = rsb_optlong(argc, argv, "vhV", longs)) != -1) {
 		r = read_one(opt, optarg, &o, diag);
 		if (r < 0)
 			return r;

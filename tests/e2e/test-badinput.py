@@ -39,8 +39,24 @@ def test_usage(world):
     sentence(world.rsb("up", "a", "b", check_status=2), "one directory")
     sentence(world.run("rsb-exec", check_status=125), "no command")
     sentence(world.run("rsb-exec", "--no-option", check_status=125), "rsb-exec: fatal: ")
-    sentence(world.rsb("up", "-o", "sandbox.no_key=1", world.fresh(), check_status=125), "no_key")
-    sentence(world.rsb("up", "--name", "a/b", world.fresh(), check_status=125), "name")
+    sentence(world.rsb("up", "-o", "sandbox.no_key=1", world.fresh(), check_status=2), "no_key")
+    sentence(world.rsb("list", "-o", "nonsense", check_status=2), "nonsense")
+    sentence(world.rsb("down", "-o", "exec.grace=soon", "nobody", check_status=2), "soon", "rsb down --help")
+    sentence(world.rsb("up", "--name", "a/b", world.fresh(), check_status=2), "a name has")
+    sentence(world.rsb("create", ".x", check_status=2), "a name has")
+
+
+def test_options_are_written_out(world):
+    sentence(world.rsb("down", "--kil", "nobody", check_status=2), "unknown", "rsb down --help")
+    sentence(world.rsb("up", "--nam", "x", world.fresh(), check_status=2), "unknown")
+    sentence(world.rsb("up", "--nam=x", world.fresh(), check_status=2), "unknown")
+    sentence(world.run("rsb-exec", "--sand", "nobody", "true", check_status=125), "rsb-exec: fatal: ", "unknown option")
+    sentence(world.run("rsb-mount", "--unmoun", "/", check_status=2), "unknown option")
+    check(b"unrecognized option '--vers'" in world.run("rsb-local", "--vers", check_status=2).stderr)
+    check(b"unrecognized option '--vers'" in world.run("rsb-sidecar", "--vers", check_status=None).stderr)
+    for program in "rsb-exec", "rsb-mount", "rsb-local":
+        world.run(program, "--version")
+    sentence(world.rsb("down", "--kill", "nobody", check_status=125), "nobody")
 
 
 def test_a_directory_that_is_none(world):
