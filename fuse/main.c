@@ -163,6 +163,11 @@ do_unmount(const struct rsb_options *options, struct rsb_diag *diag)
 	r = rsb_mountpoint_resolve(options->directory, &mountpoint, diag);
 	if (r < 0)
 		return r;
+	if (!rsb_mountpoint_is_ours(mountpoint, NULL)) {
+		r = rsb_diag_set(diag, -ENOENT, "no sandbox is mounted at '%s'", mountpoint);
+		free(mountpoint);
+		return r;
+	}
 	r = rsb_mount_undo(mountpoint, false);
 	/* A dead one is of no use to whoever has it open. Attributes might come from a cache. */
 	if (r == -EBUSY && statfs(mountpoint, &st) < 0 && errno == ENOTCONN)

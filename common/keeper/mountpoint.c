@@ -85,7 +85,7 @@ rsb_mountpoint_is_ours(const char *mountpoint, const char *name)
 	rsb_autofree char *source = NULL;
 
 	return find_mount(mountpoint, &type, &source) == 0 && strcmp(type, "fuse.rsb") == 0 &&
-	       strncmp(source, "rsb:", 4) == 0 && strcmp(source + 4, name) == 0;
+	       strncmp(source, "rsb:", 4) == 0 && (!name || strcmp(source + 4, name) == 0);
 }
 
 bool

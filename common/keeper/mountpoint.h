@@ -29,7 +29,7 @@ rsb_nodiscard int rsb_mountpoint_outside(
 	const char *mountpoint, const char *dir, struct rsb_diag *diag);
 /* Whether path (absolute, without links) lies in a mount of ours: what is there is a sandbox's. */
 bool rsb_mountpoint_covers(const char *path);
-/* A mount with our source and type is there: 1, else 0. */
+/* A mount with our source and type is there: 1, else 0. name NULL: of any sandbox. */
 int rsb_mountpoint_is_ours(const char *mountpoint, const char *name);
 
 #endif

@@ -121,6 +121,8 @@ def test_mount_program(world):
         check(os.path.ismount(empty), "it is mounted")
         world.run("rsb-mount", "-u", empty)
         check(not os.path.ismount(empty), "it is not mounted any more")
+        for place in empty, "/proc":
+            sentence(world.run("rsb-mount", "-u", place, check_status=1), "no sandbox is mounted", place)
     os.rmdir(empty)
 
 
