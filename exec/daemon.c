@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "exec/client.h"
+#include "exec/holders.h"
 #include "keeper/mountpoint.h"
 #include "keeper/provision.h"
 #include "proto/op.h"
@@ -245,6 +246,23 @@ tell_to_stop(const struct rsb_where *where, bool force, struct rsb_diag *diag)
 }
 
 static int
+say_busy(const struct rsb_state *state, struct rsb_diag *diag)
+{
+	RSB_CLEANUP(rsb_buf_done) struct rsb_buf holders = { .max = RSB_DIAG_MAX / 2 };
+
+	/* Without them: of another user, or commands that run. */
+	if (!state->mountpoint[0] || rsb_holders_of(state->mountpoint, &holders) < 0 ||
+		!rsb_buf_len(&holders))
+		return rsb_diag_set(diag, -EBUSY,
+			"%s is in use: files of the mount are open, or commands run; use --force to "
+			"end it all the same",
+			state->name);
+	return rsb_diag_set(diag, -EBUSY,
+		"%s is in use by %.*s; use --force to end it all the same", state->name,
+		(int)rsb_buf_len(&holders), (const char *)rsb_buf_head(&holders));
+}
+
+static int
 end_daemon(
 	const struct rsb_where *where, struct rsb_state_dir *dir, bool force, struct rsb_diag *diag)
 {
@@ -252,10 +270,7 @@ end_daemon(
 
 	r = tell_to_stop(where, force, diag);
 	if (r == -EBUSY)
-		return rsb_diag_set(diag, r,
-			"%s is in use: files of the mount are open, or commands run; use --force to "
-			"end it all the same",
-			where->state.name);
+		return say_busy(&where->state, diag);
 	/* It may be gone before its answer was read: what counts is its lock. */
 	if (r < 0 && r != -ENOTCONN)
 		return r;

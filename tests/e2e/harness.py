@@ -62,6 +62,11 @@ def wait_until(condition, seconds, what):
         time.sleep(0.01)
 
 
+def comm(pid):
+    with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as f:
+        return f.read().strip()
+
+
 class World:
     def __init__(self):
         self.tmp = os.path.realpath(tempfile.mkdtemp(prefix="rsb-e2e."))

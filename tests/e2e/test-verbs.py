@@ -157,6 +157,21 @@ def test_up_after_the_server_was_killed(world):
         equal(answer(world.rsb("status", "--json", name))["state"], "live")
 
 
+def test_who_keeps_it_busy(world):
+    with world.sandbox() as box:
+        box.write("file", b"x")
+        ways = {"open": ("exec sleep 1000 < file", box.mount), "cwd": ("exec sleep 1000", box.mount)}
+        for script, cwd in ways.values():
+            with subprocess.Popen(["sh", "-c", script], cwd=cwd) as p:
+                try:
+                    harness.wait_until(lambda: harness.comm(p.pid) == "sleep", 10, "it sleeps")
+                    for verb in ("umount",), ("down", "--leave"):
+                        sentence(world.rsb(*verb, box.name, check_status=125), f"is in use by {p.pid} (sleep);", "--force")
+                finally:
+                    p.kill()
+        world.rsb("umount", box.name)
+
+
 def test_up_looks_before_it_makes(world):
     source = world.fresh("src")
     full = world.fresh()
