@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exec/outcome.h"
 #include "exec/report.h"
 #include "exec/verbs.h"
 #include "keeper/mountpoint.h"
@@ -17,11 +18,25 @@ struct list {
 	char **env;
 	struct rsb_json *json; /* array; NULL: a table */
 	size_t n;
+	bool incomplete;      /* something could not be read, which was said */
+	struct rsb_diag said; /* the last of it: one broken file concerns all sandboxes */
 };
+
+static void
+say_damaged(void *arg, const char *text)
+{
+	struct list *list = arg;
+
+	list->incomplete = true;
+	if (strcmp(list->said.text, text) == 0)
+		return;
+	(void)fprintf(stderr, "rsb list: %s\n", text);
+	(void)rsb_diag_set(&list->said, 0, "%s", text);
+}
 
 /* What the control plane says of it; "unknown" when it cannot be asked. */
 static const char *
-state_of(const struct list *list, const struct rsb_state *state, uint64_t *ret_end_ns)
+state_of(struct list *list, const struct rsb_state *state, uint64_t *ret_end_ns)
 {
 	RSB_CLEANUP(rsb_config_done) struct rsb_config config = { 0 };
 	RSB_CLEANUP(rsb_backend_freep) struct rsb_backend *backend = NULL;
@@ -29,10 +44,13 @@ state_of(const struct list *list, const struct rsb_state *state, uint64_t *ret_e
 	struct rsb_config_source source = {
 		.overrides = list->common->overrides, .env = list->env, .sandbox = state->name
 	};
+	struct rsb_diag diag = { 0 };
 	int r;
 
 	*ret_end_ns = 0;
-	r = rsb_config_load(&source, &config, NULL);
+	r = rsb_config_load(&source, &config, &diag);
+	if (r < 0)
+		say_damaged(list, rsb_diag_text(&diag, r));
 	if (r >= 0)
 		r = rsb_keeper_backend(&config, list->env, state->backend, &backend, NULL);
 	if (r >= 0)
@@ -113,9 +131,13 @@ run_list(const struct rsb_verb *verb, const struct rsb_verb_call *call)
 	if (call->common.json)
 		list.json = json = rsb_json_new_array();
 	r = call->common.json && !json ? -ENOMEM : rsb_state_list(root, list_one, &list);
+	if (r >= 0)
+		r = rsb_state_list_damaged(root, say_damaged, &list);
 	if (r >= 0 && json)
 		r = print_json(json);
-	return r < 0 ? rsb_verb_failed(verb, r, &diag) : 0;
+	if (r < 0)
+		return rsb_verb_failed(verb, r, &diag);
+	return list.incomplete ? RSB_EXIT_FAILED : 0;
 }
 
 const struct rsb_verb rsb_verb_list = {

@@ -6,9 +6,6 @@
 #include "keeper/state.h"
 #include "util/cleanup.h"
 
-#define RSB_LOG_MODULE "state"
-#include "util/log.h"
-
 #define ID_PREFIX_MIN 4
 #define NO_SANDBOX_OF \
 	"%s belongs to no sandbox; 'rsb up' makes one, 'rsb list' names those there are"
@@ -25,9 +22,14 @@ is_name(const struct dirent *entry)
 	return rsb_state_name_ok(entry->d_name);
 }
 
+struct visitor {
+	int (*fn)(void *arg, const struct rsb_state *state);
+	void (*damaged)(void *arg, const char *text);
+	void *arg;
+};
+
 static int
-visit(const char *root, const char *name, int (*fn)(void *arg, const struct rsb_state *state),
-	void *arg)
+visit(const char *root, const char *name, const struct visitor *visitor)
 {
 	RSB_CLEANUP(rsb_state_closep) struct rsb_state_dir *dir = NULL;
 	struct rsb_diag diag = { 0 };
@@ -37,15 +39,15 @@ visit(const char *root, const char *name, int (*fn)(void *arg, const struct rsb_
 	r = rsb_state_open(root, name, false, &dir, &diag);
 	if (r == 0)
 		r = rsb_state_load(dir, &state, &diag);
-	if (r == 0)
-		return fn(arg, &state);
-	if (r != -ENOENT)
-		rsb_dbg("%s", diag.text);
+	if (r == 0 && visitor->fn)
+		return visitor->fn(visitor->arg, &state);
+	if (r < 0 && r != -ENOENT && visitor->damaged)
+		visitor->damaged(visitor->arg, rsb_diag_text(&diag, r));
 	return 0;
 }
 
-int
-rsb_state_list(const char *root, int (*fn)(void *arg, const struct rsb_state *state), void *arg)
+static int
+visit_all(const char *root, const struct visitor *visitor)
 {
 	struct dirent **names = NULL;
 	int n = scandir(root, &names, is_name, by_name);
@@ -56,11 +58,23 @@ rsb_state_list(const char *root, int (*fn)(void *arg, const struct rsb_state *st
 		return errno == ENOENT ? 0 : -errno;
 	for (i = 0; i < n; i++) {
 		if (r == 0)
-			r = visit(root, names[i]->d_name, fn, arg);
+			r = visit(root, names[i]->d_name, visitor);
 		free(names[i]);
 	}
 	free(names);
 	return r;
+}
+
+int
+rsb_state_list(const char *root, int (*fn)(void *arg, const struct rsb_state *state), void *arg)
+{
+	return visit_all(root, &(struct visitor){ .fn = fn, .arg = arg });
+}
+
+int
+rsb_state_list_damaged(const char *root, void (*fn)(void *arg, const char *text), void *arg)
+{
+	return visit_all(root, &(struct visitor){ .damaged = fn, .arg = arg });
 }
 
 struct search {

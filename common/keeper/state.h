@@ -116,6 +116,9 @@ void rsb_state_event(struct rsb_state_dir *dir, const char *kind, const char *te
  */
 rsb_nodiscard int rsb_state_list(
 	const char *root, int (*fn)(void *arg, const struct rsb_state *state), void *arg);
+/* Calls fn for each of those, with a sentence on what is wrong. */
+rsb_nodiscard int rsb_state_list_damaged(
+	const char *root, void (*fn)(void *arg, const char *text), void *arg);
 
 /*
  * Which one is meant. what NULL: by cwd, an absolute path: the innermost directory that was

@@ -46,6 +46,28 @@ def test_usage(world):
     sentence(world.rsb("create", ".x", check_status=2), "a name has")
 
 
+def test_list_of_what_is_damaged(world):
+    world.rsb("create", "whole")
+    state = f"{world.env['XDG_STATE_HOME']}/rsb"
+    os.mkdir(f"{state}/damaged")
+    with open(f"{state}/damaged/state.json", "w", encoding="ascii") as f:
+        f.write("{")
+    r = world.rsb("list", check_status=125)
+    sentence(r, f"{state}/damaged/state.json")
+    check(b"whole " in r.stdout and b"running" in r.stdout, r.stdout)
+    shutil.rmtree(f"{state}/damaged")
+    path = f"{world.env['XDG_CONFIG_HOME']}/rsb"
+    os.makedirs(path, exist_ok=True)
+    with open(f"{path}/config", "w", encoding="ascii") as f:
+        f.write("[no section\n")
+    r = world.rsb("list", check_status=125)
+    sentence(r, f"{path}/config")
+    check(b"unknown" in r.stdout, r.stdout)
+    os.unlink(f"{path}/config")
+    world.rsb("list")
+    world.rsb("destroy", "whole")
+
+
 def test_options_are_written_out(world):
     sentence(world.rsb("down", "--kil", "nobody", check_status=2), "unknown", "rsb down --help")
     sentence(world.rsb("up", "--nam", "x", world.fresh(), check_status=2), "unknown")
