@@ -118,11 +118,29 @@ rsb_verb_has(const struct rsb_verb_call *call, int c)
 	return false;
 }
 
+/* For as long as somebody else has it, who may be syncing a large directory; that is said once. */
+static int
+wait_lock(struct rsb_state_dir *dir, const char *name, bool *said)
+{
+	int r = rsb_state_lock(dir, RSB_STATE_LOCK, *said);
+
+	while (r == -EBUSY && rsb_state_is_there(dir)) {
+		if (!*said)
+			(void)fprintf(stderr,
+				"rsb: another rsb is changing the sandbox %s: waiting for it\n",
+				name);
+		*said = true;
+		r = rsb_state_lock(dir, RSB_STATE_LOCK, true);
+	}
+	return r;
+}
+
 /* What had the lock before us may have removed it all: then the next directory is meant. */
 static int
 open_locked(struct rsb_verb_session *session, const struct rsb_verb_session_of *of,
 	struct rsb_diag *diag)
 {
+	bool said = false;
 	int r = -EBUSY;
 
 	for (unsigned int n = 0; n < OPEN_TRIES; n++) {
@@ -131,7 +149,7 @@ open_locked(struct rsb_verb_session *session, const struct rsb_verb_session_of *
 		r = rsb_state_open(of->root, of->name, of->create, &session->dir, diag);
 		if (r < 0)
 			return r;
-		r = rsb_state_lock(session->dir, RSB_STATE_LOCK, true);
+		r = wait_lock(session->dir, of->name, &said);
 		if (rsb_state_is_there(session->dir))
 			return r;
 	}

@@ -125,8 +125,13 @@ def test_up_while_another_destroys(world):
         os.makedirs(state)
         with open(f"{state}/lock", "w", encoding="ascii") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            with subprocess.Popen(["rsb", "up", "--name", name, source], env=world.env) as up:
+            with subprocess.Popen(["rsb", "up", "--name", name, source], env=world.env, stderr=subprocess.PIPE) as up:
                 harness.wait_until(lambda: opens(up.pid, lock.name), 30, "it waits for the lock")
+                equal(up.stderr.readline(), b"rsb: another rsb is changing the sandbox again: waiting for it\n")
+                # Longer than a lock is waited for at once.
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    up.wait(timeout=11)
+                equal(up.poll(), None, "it goes on waiting")
                 shutil.rmtree(state)
                 fcntl.flock(lock, fcntl.LOCK_UN)
                 equal(up.wait(timeout=60), 0, "it makes another")
