@@ -252,6 +252,14 @@ made_nothing(int r)
 	return r != -EREMOTEIO && r != -EBADMSG && r != -ECANCELED;
 }
 
+/* The state could not be written. */
+static int
+say_unwritten(const struct rsb_keeper_env *env, int r, struct rsb_diag *diag)
+{
+	return rsb_diag_set(diag, r, "the state in %s cannot be written: %s",
+		rsb_state_path(env->dir), rsb_diag_text(NULL, r));
+}
+
 static int
 create_or_adopt(const struct rsb_keeper_env *env, const struct rsb_keeper_create *how,
 	struct rsb_state *state, struct rsb_sandbox *ret_sandbox, struct rsb_diag *diag)
@@ -265,10 +273,11 @@ create_or_adopt(const struct rsb_keeper_env *env, const struct rsb_keeper_create
 			return r;
 	}
 	r = check_max(env, diag);
-	if (r == 0)
-		r = rsb_state_intent_begin(env->dir, state->intent);
 	if (r < 0)
 		return r;
+	r = rsb_state_intent_begin(env->dir, state->intent);
+	if (r < 0)
+		return say_unwritten(env, r, diag);
 	r = request(env, how, state, ret_sandbox, diag);
 	if (r < 0 && made_nothing(r))
 		(void)rsb_state_intent_end(env->dir); /* it will find nothing either way */
@@ -299,7 +308,9 @@ rsb_keeper_create(const struct rsb_keeper_env *env, const struct rsb_keeper_crea
 	r = rsb_state_save(env->dir, &state);
 	if (r == 0)
 		r = rsb_state_intent_end(env->dir);
-	if (r == 0)
+	if (r < 0)
+		(void)say_unwritten(env, r, diag);
+	else
 		r = rsb_keeper_deploy(env, &state, &sandbox, diag);
 	if (r < 0) {
 		/* nothing was done in it yet */

@@ -68,6 +68,21 @@ def test_list_of_what_is_damaged(world):
     world.rsb("destroy", "whole")
 
 
+def test_a_full_state_disk(world):
+    state = world.fresh("full")
+    world.run("mount", "-t", "tmpfs", "-o", "size=64k,nr_inodes=100", "none", state)
+    try:
+        os.mkdir(f"{state}/rsb")
+        with open(f"{state}/filler", "wb", buffering=0) as f, contextlib.suppress(OSError):
+            while True:
+                f.write(bytes(4096))
+        r = world.rsb("create", "nospace", check_status=125, env={"XDG_STATE_HOME": state})
+        sentence(r, f"{state}/rsb/nospace", "No space left")
+    finally:
+        world.run("umount", state)
+    os.rmdir(state)
+
+
 def test_options_are_written_out(world):
     sentence(world.rsb("down", "--kil", "nobody", check_status=2), "unknown", "rsb down --help")
     sentence(world.rsb("up", "--nam", "x", world.fresh(), check_status=2), "unknown")
