@@ -11,6 +11,7 @@
 #include "util/fd.h"
 #include "util/gzip.h"
 #include "util/str.h"
+#include "util/utf8.h"
 
 #include "sidecar/envd/service.h"
 
@@ -257,14 +258,17 @@ static int
 note_written(struct files_call *call, const char *path)
 {
 	RSB_CLEANUP(rsb_json_freep) struct rsb_json *entry = rsb_json_new_object();
-	const char *slash = strrchr(path, '/');
+	/* JSON cannot say other names, which are made all the same. */
+	rsb_autofree char *text = rsb_utf8_of(path);
+	const char *slash;
 	int r;
 
-	if (!entry)
+	if (!entry || !text)
 		return -ENOMEM;
-	r = rsb_json_set_str(entry, "path", path);
+	slash = strrchr(text, '/');
+	r = rsb_json_set_str(entry, "path", text);
 	if (r == 0)
-		r = rsb_json_set_str(entry, "name", slash ? slash + 1 : path);
+		r = rsb_json_set_str(entry, "name", slash ? slash + 1 : text);
 	if (r == 0)
 		r = rsb_json_set_str(entry, "type", "file");
 	if (r < 0)

@@ -41,6 +41,10 @@ def files(s):
     # A name with everything that a query can carry.
     eq(a.put("a%20%26%2Bb%C3%A9", b"1", user="user")[1][0]["name"], "a &+bé")
     eq(a.text("ls 'a &+bé'"), "a &+bé\n")
+    # JSON has no words for this one; it is made all the same.
+    eq(a.put("u%C3%A9%FF%C0%AF%ED%A0%80", b"1", user="user"),
+       (200, [{"path": "/home/user/ué" + 6 * "\ufffd", "name": "ué" + 6 * "\ufffd", "type": "file"}]))
+    eq(a.text("ls u* | od -An -c | tr -d ' \\n'"), "u303251377300257355240200\\n")
     a.kill()
 
 
