@@ -15,6 +15,7 @@
 
 #include "sidecar/envd/disk.h"
 #include "sidecar/envd/etc.h"
+#include "sidecar/envd/hosttree.h"
 #include "sidecar/envd/tree.h"
 
 #define DISK RSB_LAYERS_STAGE "/disk"
@@ -334,8 +335,9 @@ make_stage(const struct layers *l, struct rsb_diag *diag)
 	r = rsb_disk_init(&disk, l->cfg->disk_dir, l->cfg->disk_size, l->ns->root, diag);
 	if (r < 0)
 		return r;
-	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-		return -errno;
+	r = rsb_hosttree_part();
+	if (r < 0)
+		return r;
 	if (mount("tmpfs", RSB_LAYERS_STAGE, "tmpfs", MS_NODEV, "mode=755,size=1M") < 0)
 		return -errno;
 	if (mkdir(DISK, 0755) < 0 || mkdir(LOWER, 0755) < 0 || mkdir(RSB_LAYERS_ROOT, 0755) < 0)
@@ -382,5 +384,6 @@ rsb_layers_build(const struct rsb_bootcfg *cfg, const struct rsb_userns *ns, int
 	if (r < 0)
 		return rsb_diag_set(
 			diag, r, "cannot fill the sandbox's root: %s", rsb_diag_text(NULL, r));
-	return 0;
+	/* What the host mounts from now on below what is bound here is not the sandbox's. */
+	return mount(NULL, RSB_LAYERS_STAGE, NULL, MS_REC | MS_PRIVATE, NULL) < 0 ? -errno : 0;
 }

@@ -244,6 +244,23 @@ def test_another_program_goes_on_with_the_mount(world):
         sentence(world.run(rsb, "mount", "--upgrade", name, check_status=125), "not mounted")
 
 
+def test_umount_while_other_sandboxes_run(world):
+    """One that was made while the mount was there has no copy of it, which would keep its daemon."""
+    with world.sandbox() as box, named(world, "later") as name:
+        world.rsb("create", name)
+        server = world.local_server()["pid"]
+        monitors = pathlib.Path(f"/proc/{server}/task/{server}/children").read_text().split()
+        check(len(monitors) >= 2, monitors)
+        for pid in monitors:
+            check(b"fuse.rsb" not in pathlib.Path(f"/proc/{pid}/mountinfo").read_bytes(), f"a copy in {pid}")
+        for _ in range(2):
+            pid = answer(world.rsb("status", "--json", box.name))["pid"]
+            world.run("fusermount3", "-u", box.mount)
+            harness.wait_until(lambda pid=pid: not os.path.exists(f"/proc/{pid}"), 10, "the daemon ends")
+            world.rsb("mount", box.name)
+        equal(world.rsb("exec", "-s", name, "echo", "here").stdout, b"here\n")
+
+
 def test_mount_points_that_we_made(world):
     with named(world, "made") as name:
         first = answer(world.rsb("create", "--json", name))
