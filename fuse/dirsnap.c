@@ -21,6 +21,8 @@ struct rsb_dirsnap {
 	size_t cap;
 	struct rsb_buf names;
 	int state;
+	uint32_t *known; /* rsb_dirsnap_again(): hashed, index + 1 of those from before; or NULL */
+	size_t n_known;  /* a power of 2 */
 };
 
 int
@@ -54,6 +56,7 @@ rsb_dirsnap_new(
 static void
 empty(struct rsb_dirsnap *snap)
 {
+	free(rsb_steal(&snap->known));
 	free(rsb_steal(&snap->entries));
 	rsb_buf_done(&snap->names);
 	snap->n = 0;
@@ -71,12 +74,54 @@ rsb_dirsnap_free(struct rsb_dirsnap *snap)
 	free(snap);
 }
 
+/* Where name is, or would go. */
+static uint32_t *
+find_known(const struct rsb_dirsnap *snap, struct rsb_bytes name)
+{
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+	size_t i;
+
+	for (size_t n = 0; n < name.size; n++)
+		hash = (hash ^ name.data[n]) * UINT64_C(0x100000001b3);
+	for (i = hash & (snap->n_known - 1); snap->known[i]; i = (i + 1) & (snap->n_known - 1)) {
+		const struct entry *entry = &snap->entries[snap->known[i] - 1];
+
+		if (entry->size == name.size &&
+			memcmp(snap->names.data + entry->name, name.data, name.size) == 0)
+			break;
+	}
+	return &snap->known[i];
+}
+
+int
+rsb_dirsnap_again(struct rsb_dirsnap *snap)
+{
+	size_t n = 64;
+
+	while (n < 2 * snap->n)
+		n *= 2;
+	free(snap->known);
+	snap->known = rsb_new_array(uint32_t, n);
+	if (!snap->known)
+		return -ENOMEM;
+	snap->n_known = n;
+	for (uint32_t i = 0; i < snap->n; i++) {
+		const struct entry *entry = &snap->entries[i];
+
+		*find_known(snap, (struct rsb_bytes){ .data = snap->names.data + entry->name,
+					  .size = entry->size }) = i + 1;
+	}
+	return 0;
+}
+
 int
 rsb_dirsnap_add(struct rsb_dirsnap *snap, const struct rsb_dirsnap_entry *entry)
 {
 	size_t cost = sizeof(struct entry) + entry->name.size;
 	int r;
 
+	if (snap->known && *find_known(snap, entry->name))
+		return 0;
 	if (snap->n >= RSB_DIRSNAP_MAX)
 		return -ENOSPC;
 	if (snap->all->max - snap->all->size < cost)
@@ -116,6 +161,7 @@ void
 rsb_dirsnap_finish(struct rsb_dirsnap *snap, int r)
 {
 	snap->state = r < 0 ? r : 1;
+	free(rsb_steal(&snap->known));
 	if (r < 0)
 		empty(snap);
 }

@@ -47,6 +47,11 @@ RSB_DEFINE_CLEANUP(struct rsb_dirsnap *, rsb_dirsnap_free)
 rsb_nodiscard int rsb_dirsnap_add(struct rsb_dirsnap *snap, const struct rsb_dirsnap_entry *entry);
 /* A page was added and more is to come; -EIO: too many that brought next to nothing. */
 rsb_nodiscard int rsb_dirsnap_page(struct rsb_dirsnap *snap);
+/*
+ * The listing is loaded once more, behind what is in it: what is in it already is then not added
+ * again. -ENOMEM.
+ */
+rsb_nodiscard int rsb_dirsnap_again(struct rsb_dirsnap *snap);
 /* Nothing more comes; r: why, 0 when it is whole. One that failed holds nothing any more. */
 void rsb_dirsnap_finish(struct rsb_dirsnap *snap, int r);
 /* 1: whole; 0: more comes; negative: the listing failed. */

@@ -166,7 +166,7 @@ restore(struct rsb_handles *handles, struct rsb_inodes *inodes, struct rsb_dirsn
 	if (r < 0)
 		return r;
 	handle->error = shared->error;
-	handle->broken = shared->viewed ? -ESTALE : shared->broken;
+	handle->broken = shared->broken;
 	handle->closed = shared->closed;
 	handle->posix_locks = shared->posix_locks;
 	handle->flocks = shared->flocks;
@@ -296,13 +296,6 @@ rsb_handle_set_kill(struct rsb_handle *handle, bool kill_suidgid)
 {
 	handle->kill_suidgid = kill_suidgid;
 	handle->shared->kill_suidgid = kill_suidgid;
-}
-
-void
-rsb_handle_set_view(struct rsb_handle *handle, struct rsb_guard_view *view)
-{
-	handle->view = view;
-	handle->shared->viewed = view != NULL;
 }
 
 void

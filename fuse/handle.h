@@ -93,8 +93,6 @@ void rsb_handle_set_broken(struct rsb_handle *handle, int broken);
 void rsb_handle_set_closed(struct rsb_handle *handle);
 void rsb_handle_set_locks(struct rsb_handle *handle, bool posix_locks, bool flocks);
 void rsb_handle_set_kill(struct rsb_handle *handle, bool kill_suidgid);
-/* Taken. Another process has it no more: it does not show the file instead, but fails. */
-void rsb_handle_set_view(struct rsb_handle *handle, struct rsb_guard_view *view);
 /*
  * The kernel is about to be told of it. Before that: who is killed in a write(2) does not come to
  * do anything after it.

@@ -2,7 +2,10 @@
 #include "fuse/log.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "fuse/guard.h"
 
 /* Before the bytes of each piece. */
 struct piece_head {
@@ -158,7 +161,10 @@ read_snap(struct rsb_handle *handle, struct rsb_bytes log)
 	return r;
 }
 
-/* A listing that was read from goes on; of one that is not whole the rest is lost. */
+/*
+ * A listing that was read from goes on: one that is not whole is loaded again behind what is known,
+ * by who reads on. When something was told that is not known, what else would be told twice?
+ */
 static int
 restore_snap(struct rsb_arena *arena, struct rsb_handle *handle, struct rsb_dirsnaps *all)
 {
@@ -180,7 +186,41 @@ restore_snap(struct rsb_arena *arena, struct rsb_handle *handle, struct rsb_dirs
 	if (r < 0)
 		return r;
 	handle->snap_used = true;
+	shared->snap_n = rsb_dirsnap_count(handle->snap) - N_DOT;
+	if (!whole && shared->snap_used == RSB_SHARED_SNAP_KEPT)
+		return rsb_dirsnap_again(handle->snap);
 	rsb_dirsnap_finish(handle->snap, whole ? 0 : -EIO);
+	return 0;
+}
+
+/* The same bytes as before, or none. */
+static int
+restore_view(struct rsb_arena *arena, struct rsb_handle *handle)
+{
+	RSB_CLEANUP(rsb_buf_done) struct rsb_buf buf = { .max = SNAP_MAX };
+	uint32_t viewed = handle->shared->viewed;
+	struct rsb_guard_view *view;
+	struct rsb_bytes bytes;
+	int r;
+
+	if (!(viewed & RSB_SHARED_VIEW_KEPT)) {
+		handle->broken = -ESTALE;
+		return 0;
+	}
+	r = rsb_arena_read(arena, &handle->shared->snap, &buf);
+	if (r < 0)
+		return r;
+	bytes = rsb_buf_view(&buf);
+	view = calloc(1, sizeof(*view) + bytes.size);
+	if (!view)
+		return -ENOMEM;
+	view->n_ref = 1;
+	view->changed = viewed & RSB_SHARED_VIEW_CHANGED;
+	view->no_exec = viewed & RSB_SHARED_VIEW_NO_EXEC;
+	view->size = bytes.size;
+	if (bytes.size)
+		memcpy(view->data, bytes.data, bytes.size);
+	handle->view = view;
 	return 0;
 }
 
@@ -190,7 +230,13 @@ rsb_log_restore(struct rsb_arena *arena, struct rsb_handle *handle, struct rsb_d
 	int r;
 
 	r = read_log(arena, handle, 0);
-	return r < 0 ? r : restore_snap(arena, handle, listings);
+	if (r >= 0)
+		r = handle->shared->viewed ? restore_view(arena, handle)
+					   : restore_snap(arena, handle, listings);
+	/* Who reads on is given nothing that is another. */
+	if (r < 0 && (handle->shared->viewed || handle->shared->snap_used))
+		handle->broken = -EIO;
+	return r;
 }
 
 int
@@ -240,13 +286,33 @@ rsb_log_snap(struct rsb_arena *arena, struct rsb_handle *handle)
 	struct rsb_shared_handle *shared = handle->shared;
 	uint64_t n = rsb_dirsnap_count(handle->snap);
 
-	shared->snap_used = 1;
-	/* Cut short it is never whole: who reads on after a crash is told so. */
+	shared->snap_used = RSB_SHARED_SNAP_CUT;
 	if (pack_snap(handle->snap, shared->snap_n + N_DOT, &buf) >= 0 &&
-		rsb_arena_append(arena, &shared->snap, rsb_buf_view(&buf)) >= 0)
+		rsb_arena_append(arena, &shared->snap, rsb_buf_view(&buf)) >= 0) {
 		shared->snap_n = n - N_DOT;
+		rsb_shared_publish(&shared->snap_used, (uint64_t)RSB_SHARED_SNAP_KEPT);
+	}
 	if (rsb_dirsnap_state(handle->snap) == 1)
 		rsb_shared_publish(&shared->snap_whole, n - N_DOT);
+}
+
+void
+rsb_log_set_view(struct rsb_arena *arena, struct rsb_handle *handle, struct rsb_guard_view *view)
+{
+	struct rsb_shared_handle *shared = handle->shared;
+	uint32_t viewed = RSB_SHARED_VIEWED;
+
+	rsb_guard_view_unref(handle->view);
+	handle->view = view;
+	rsb_shared_publish(&shared->viewed, view ? viewed : 0);
+	rsb_arena_drop(arena, &shared->snap);
+	if (!view || rsb_arena_append(arena, &shared->snap,
+			     (struct rsb_bytes){ .data = view->data, .size = view->size }) < 0)
+		return;
+	viewed |= RSB_SHARED_VIEW_KEPT;
+	viewed |= view->changed ? RSB_SHARED_VIEW_CHANGED : 0;
+	viewed |= view->no_exec ? RSB_SHARED_VIEW_NO_EXEC : 0;
+	rsb_shared_publish(&shared->viewed, viewed);
 }
 
 void

@@ -6,6 +6,7 @@
 #include "fuse/ahead.h"
 #include "fuse/guardload.h"
 #include "fuse/ledger.h"
+#include "fuse/log.h"
 #include "fuse/ops.h"
 #include "fuse/push.h"
 #include "fuse/reply.h"
@@ -130,8 +131,7 @@ on_read_ready(struct rsb_fop *fop, int r, const void *rep)
 		rsb_reply_err(fop, r < 0 ? r : -EIO);
 		return;
 	}
-	rsb_guard_view_unref(fop->handle->view);
-	rsb_handle_set_view(fop->handle, view);
+	rsb_log_set_view(rsb_ledger_arena(fop->fs->ledger), fop->handle, view);
 	reply_view(fop, view);
 }
 
@@ -244,8 +244,7 @@ op_write(fuse_req_t req, fuse_ino_t nodeid, const char *data, size_t size, off_t
 		rsb_handle_set_kill(handle, true);
 	r = fi->writepage ? 0 : rsb_handle_take_error(handle);
 	/* What was opened to be changed shows what it is from here on. */
-	rsb_guard_view_unref(rsb_steal(&handle->view));
-	handle->shared->viewed = 0;
+	rsb_log_set_view(rsb_ledger_arena(fs->ledger), handle, NULL);
 	if (fi->writepage)
 		rsb_wrote_drop(handle->inode);
 	if (r >= 0)

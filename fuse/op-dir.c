@@ -325,6 +325,33 @@ take_left_snap(struct rsb_fs *fs, struct rsb_handle *handle)
 	return true;
 }
 
+/* All of the directory into handle->snap. Negative: nothing was begun. */
+static int
+load_snap(struct rsb_fs *fs, struct rsb_handle *handle)
+{
+	struct load *load = rsb_new(struct load);
+	int r;
+
+	if (!load)
+		return -ENOMEM;
+	*load = (struct load){
+		.fs = fs,
+		.handle = rsb_handle_ref(handle),
+		.fh = rsb_link_new_ids(fs->link, 1),
+		.since = fs->seq,
+		.plus = rsb_cache_on(&fs->cache),
+	};
+	handle->snap_since = load->since;
+	handle->snap_fh = load->fh;
+	r = next_page(load);
+	if (r < 0) {
+		handle->snap_fh = 0;
+		rsb_dirsnap_finish(handle->snap, r);
+		load_free(load);
+	}
+	return 0;
+}
+
 /* A new snapshot for handle, in place of the old one. */
 static int
 start_load(struct rsb_fs *fs, struct rsb_handle *handle)
@@ -332,7 +359,6 @@ start_load(struct rsb_fs *fs, struct rsb_handle *handle)
 	const struct rsb_inode *parent = rsb_inode_by_nodeid(fs->inodes, handle->inode->parent);
 	uint64_t ino = handle->inode->attr.ino ? handle->inode->attr.ino : 1;
 	struct rsb_dirsnap *snap;
-	struct load *load;
 	int r;
 
 	if (take_left_snap(fs, handle))
@@ -341,31 +367,14 @@ start_load(struct rsb_fs *fs, struct rsb_handle *handle)
 		&fs->listings, ino, parent && parent->attr.ino ? parent->attr.ino : ino, &snap);
 	if (r < 0)
 		return r;
-	load = rsb_new(struct load);
-	if (!load) {
-		rsb_dirsnap_free(snap);
-		return -ENOMEM;
-	}
-	*load = (struct load){
-		.fs = fs,
-		.handle = rsb_handle_ref(handle),
-		.fh = rsb_link_new_ids(fs->link, 1),
-		.since = fs->seq,
-		.plus = rsb_cache_on(&fs->cache),
-	};
 	rsb_dirsnap_free(handle->snap);
 	rsb_log_drop_snap(rsb_ledger_arena(fs->ledger), handle);
 	handle->snap = snap;
-	handle->snap_since = load->since;
 	handle->snap_used = false;
-	handle->snap_fh = load->fh;
-	r = next_page(load);
-	if (r < 0) {
-		handle->snap_fh = 0;
-		rsb_dirsnap_finish(snap, r);
-		load_free(load);
-	}
-	return 0;
+	r = load_snap(fs, handle);
+	if (r < 0)
+		rsb_dirsnap_free(rsb_steal(&handle->snap));
+	return r;
 }
 
 static void
@@ -392,6 +401,9 @@ read_by(fuse_req_t req, size_t size, off_t offset, struct fuse_file_info *fi, bo
 	/* Offset 0 after more was read: rewinddir(3). Others wait in the old one's place. */
 	if (!handle->snap || (offset == 0 && handle->snap_used))
 		r = start_load(fs, handle);
+	/* It was being loaded by a process that died. */
+	else if (rsb_dirsnap_state(handle->snap) == 0 && !handle->snap_fh)
+		r = load_snap(fs, handle);
 	if (r < 0) {
 		rsb_reply_err(fop, r);
 		return;

@@ -7,6 +7,8 @@
 #include "fuse/guardload.h"
 #include "fuse/hold.h"
 #include "fuse/judge.h"
+#include "fuse/ledger.h"
+#include "fuse/log.h"
 #include "fuse/ops.h"
 #include "fuse/push.h"
 #include "fuse/reply.h"
@@ -157,7 +159,7 @@ on_open_ready(struct rsb_fop *fop, int r, const void *rep)
 	if ((fop->fi.flags & O_ACCMODE) == O_WRONLY)
 		rsb_guard_view_unref(view);
 	else
-		rsb_handle_set_view(fop->handle, view);
+		rsb_log_set_view(rsb_ledger_arena(fop->fs->ledger), fop->handle, view);
 	if (r < 0 || barred)
 		fail_open(fop, r < 0 ? r : -EACCES);
 	else

@@ -21,7 +21,7 @@
 #include "util/cleanup.h"
 
 /* Goes up with every change of the layout: another build may take the memory over. */
-#define RSB_SHARED_MAGIC UINT64_C(0x7273626d61703034)
+#define RSB_SHARED_MAGIC UINT64_C(0x7273626d61703035)
 #define RSB_SHARED_FLIGHTS_MAX 16384u /* requests of the kernel under way */
 #define RSB_SHARED_CALLS_MAX (2u * RSB_CALLS_MAX)
 #define RSB_SHARED_BLOCK 1024u
@@ -95,6 +95,17 @@ struct rsb_shared_log {
 	uint64_t base; /* rsb_handle.put where it begins */
 };
 
+/* What is read of an open file is a view of fuse/guard.h, and which. */
+enum rsb_shared_view {
+	RSB_SHARED_VIEWED = 1 << 0,
+	RSB_SHARED_VIEW_KEPT = 1 << 1, /* its bytes are in snap */
+	RSB_SHARED_VIEW_CHANGED = 1 << 2,
+	RSB_SHARED_VIEW_NO_EXEC = 1 << 3,
+};
+
+/* How much of a listing that was read from is in snap. */
+enum rsb_shared_snap { RSB_SHARED_SNAP_UNUSED, RSB_SHARED_SNAP_KEPT, RSB_SHARED_SNAP_CUT };
+
 struct rsb_shared_handle {
 	uint32_t state; /* 0: free */
 	int32_t flags;
@@ -102,7 +113,7 @@ struct rsb_shared_handle {
 	uint64_t nodeid;
 	int32_t error; /* not told, or told since the last crash */
 	int32_t broken;
-	uint32_t viewed;  /* what is read is not the file */
+	uint32_t viewed;  /* bits of enum rsb_shared_view */
 	uint32_t opening; /* the kernel has not been told of it */
 	uint32_t closed;
 	uint32_t posix_locks;
@@ -110,10 +121,10 @@ struct rsb_shared_handle {
 	uint32_t kill_suidgid;
 	uint32_t log; /* which of logs counts */
 	struct rsb_shared_log logs[2];
-	uint64_t snap_used;           /* as in struct rsb_handle */
+	uint64_t snap_used;           /* enum rsb_shared_snap */
 	uint64_t snap_n;              /* entries in snap, without "." and ".." */
 	uint64_t snap_whole;          /* entries that there are; 0: more may come */
-	struct rsb_shared_chain snap; /* a directory's listing, as far as it came */
+	struct rsb_shared_chain snap; /* a directory's listing, as far as it came; or a view */
 };
 
 struct rsb_shared_proc {

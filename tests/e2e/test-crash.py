@@ -225,6 +225,65 @@ def test_a_listing_goes_on(tmp):
         assert os.listdir(b.workspace) == []
 
 
+def test_a_listing_that_still_loads(tmp):
+    with box(tmp) as b:
+        names = {f"name{i:05d}" for i in range(30000)}
+        for name in names:
+            mount_ops.put(f"{b.workspace}/{name}", b"")
+        b.command()
+        with os.scandir(b.mount) as listing:
+            seen = [next(listing).name]
+            with stopped(b):
+                crash(b)
+                os.unlink(f"{b.workspace}/{seen[0]}")
+            for i, entry in enumerate(listing):
+                seen.append(entry.name)
+                if i == 2000:
+                    crash(b)
+        assert len(seen) == len(set(seen)) and set(seen) == names, (len(seen), len(set(seen)))
+
+
+def test_what_git_is_given(tmp):
+    """An open file of a repository goes on showing what it showed."""
+    text = b"[core]\n\tbare = false\n\tfsmonitor = /bin/false\n\tabbrev = 12\n"
+    with box(tmp) as b:
+        subprocess.run(["git", "init", "-q", b.workspace], check=True)
+        mount_ops.put(b.workspace + "/.git/config", text)
+        os.listdir(b.mount + "/.git")
+        with open(b.mount + "/.git/config", "rb", buffering=0) as f, open(b.mount + "/.git/HEAD", "rb") as head:
+            shown = os.pread(f.fileno(), 4096, 0)
+            assert b"abbrev" in shown and b"fsmonitor" not in shown
+            for _ in range(2):
+                crash(b)
+                mount_ops.put(b.workspace + "/.git/config", text + b"[core]\n\tpager = false\n")
+                assert os.pread(f.fileno(), 4096, 0) == shown
+                assert head.read(3) in (b"ref", b": r")
+        assert b"pager" not in mount_ops.get(b.mount + "/.git/config")
+
+
+def test_a_notify_under_way(tmp):
+    """The kernel is being told to forget a page that waits for the daemon."""
+    with box(tmp) as b:
+        mount_ops.put(b.workspace + "/file", b"x" * 8192)
+        with open(b.mount + "/file", "r+b", buffering=0) as f:
+            notifier = b.processes()[1]
+            with stopped(b):
+                reads = Later(os.pread, f.fileno(), 4096, 4096)
+                time.sleep(0.1)
+                run = subprocess.Popen([f"{os.environ['RSB_TEST_BUILD']}/tests/e2e/run-there", b.socket, "true"],
+                                       stderr=subprocess.DEVNULL)
+                wait_until(lambda: state_of(notifier) == "D", "the notifier waits")
+                crash(b)
+            assert reads.get() == b"x" * 4096
+            assert run.wait(ANSWER_S) != 0
+        assert b.command("cat", "file") == b"x" * 8192
+
+
+def state_of(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii") as f:
+        return f.read().rsplit(")", 1)[1].split()[0]
+
+
 def test_links_and_what_the_kernel_keeps(tmp):
     with box(tmp) as b:
         os.makedirs(b.mount + "/a/b")

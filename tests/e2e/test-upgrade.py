@@ -24,7 +24,7 @@ from mountbox import BUILD, MOUNT, box, is_alive, is_mounted, wait_until
 SKIP = 77
 ANSWER_S = 20  # of a loaded machine
 BAD = f"{BUILD}/tests/e2e/bad-mount"
-LAYOUT = struct.pack("<Q", 0x7273626D61703034)  # RSB_SHARED_MAGIC
+LAYOUT = struct.pack("<Q", 0x7273626D61703035)  # RSB_SHARED_MAGIC
 
 
 def copy_of(b, name, change=lambda program: program, what=MOUNT):
