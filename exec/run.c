@@ -40,7 +40,7 @@ struct state {
 	uint64_t drain_ns;
 	unsigned int n_int;
 	int signal_fd;
-	int reset_r; /* of an output before the command began */
+	int early_r; /* of an output or the wait, before the command is known to run */
 	int write_r; /* why output is missing */
 	bool began;
 	bool abandoned; /* the user had no patience: all of it ends with us */
@@ -156,7 +156,7 @@ on_chan_reset(void *arg, uint64_t chan, int r)
 	if (s->began)
 		finish(s, RSB_RUN_LOST, r);
 	else
-		s->reset_r = r;
+		s->early_r = r;
 }
 
 static void
@@ -202,6 +202,11 @@ on_exit_known(void *arg, int r, const void *rep)
 	struct state *s = arg;
 	const struct rsb_wait_rep *wait = rep;
 
+	/* When the link is given up the answers come in any order. */
+	if (!s->began) {
+		s->early_r = r < 0 ? r : -EPROTO;
+		return;
+	}
 	if (r < 0) {
 		finish(s, RSB_RUN_LOST, r);
 		return;
@@ -232,7 +237,6 @@ on_spawned(void *arg, int r, const void *rep)
 {
 	struct state *s = arg;
 	const struct rsb_spawn_rep *spawn = rep;
-	struct rsb_wait_req wait = { .proc = s->proc, .what = RSB_WAIT_LEADER };
 
 	if (r < 0) {
 		finish(s, RSB_RUN_FAILED, r);
@@ -244,11 +248,8 @@ on_spawned(void *arg, int r, const void *rep)
 		return;
 	}
 	s->began = true;
-	r = s->reset_r;
-	if (r == 0)
-		r = rsb_client_call(s->client, RSB_OP_wait, &wait, on_exit_known, s);
-	if (r < 0)
-		finish(s, RSB_RUN_LOST, r);
+	if (s->early_r < 0)
+		finish(s, RSB_RUN_LOST, s->early_r);
 }
 
 static void
@@ -387,6 +388,7 @@ open_streams(struct state *s, const struct rsb_run *run)
 static int
 start(struct state *s, const struct rsb_run *run, struct rsb_diag *diag)
 {
+	struct rsb_wait_req wait = { .what = RSB_WAIT_LEADER };
 	int r;
 
 	r = rsb_loop_new(rsb_clock_monotonic(), &s->loop);
@@ -402,6 +404,10 @@ start(struct state *s, const struct rsb_run *run, struct rsb_diag *diag)
 		r = open_streams(s, run);
 	if (r >= 0)
 		r = send_spawn(s, run, diag);
+	/* Behind it at once: the command's end then comes without another trip. */
+	wait.proc = s->proc;
+	if (r >= 0)
+		r = rsb_client_call(s->client, RSB_OP_wait, &wait, on_exit_known, s);
 	/* Only now: what is read here and not taken there would be lost to whoever reads next. */
 	if (r >= 0 && !run->no_stdin)
 		r = rsb_input_new(s->loop, STDIN_FILENO, &input_ops, s, &s->input);

@@ -23,6 +23,7 @@ struct order {
 	struct rsb_buf rep; /* encoded reply */
 	int error;          /* of the call */
 	bool runs;          /* spawn: it runs */
+	bool held;          /* until its spawn was sent */
 };
 
 int
@@ -164,8 +165,11 @@ on_reply(void *arg, int r, const void *rep)
 	rsb_loop_post(order->proc->relay->loop, &order->task);
 }
 
-/* Sends req with the far proc number; the reply comes to on_back(), also that it failed. */
-static void
+/*
+ * Sends req with the far proc number; the reply comes to on_back(), also that it failed, which is
+ * returned as well.
+ */
+static int
 send_order(struct order *order, union rsb_procreq *req)
 {
 	struct rsb_fs *fs = order->proc->relay->fs;
@@ -178,6 +182,7 @@ send_order(struct order *order, union rsb_procreq *req)
 	if (r < 0)
 		on_reply(order, r, NULL);
 	rsb_mutex_unlock(&fs->lock);
+	return r;
 }
 
 /* One of our own about proc. */
@@ -188,10 +193,41 @@ send_own(struct rsb_relayed *proc, uint32_t op, union rsb_procreq *req)
 
 	/* Without memory the cache stays off for good, which is never wrong. */
 	if (order)
-		send_order(order, req);
+		(void)send_order(order, req);
 }
 
 /* ---- replies, on the main thread ---- */
+
+/*
+ * What was asked about proc before it was asked for itself: it follows now, or is in vain. The
+ * sidecar knows a command from the moment that it takes the spawn, and takes what is sent in this
+ * order.
+ */
+static void
+release(struct rsb_relayed *proc, int error)
+{
+	struct rsb_list *pos;
+	struct rsb_list *tmp;
+
+	rsb_list_for_each_safe (pos, tmp, &proc->relay->orders) {
+		struct order *order = rsb_list_entry(pos, struct order, all);
+		union rsb_procreq req;
+
+		if (order->proc != proc || !order->held)
+			continue;
+		order->held = false;
+		if (error >= 0)
+			error = rsb_codec_decode(
+				rsb_ops[order->op].req, rsb_buf_view(&order->req), &req);
+		if (error >= 0) {
+			(void)send_order(order, &req);
+			continue;
+		}
+		order->error = error;
+		answer(order);
+		end_order(order);
+	}
+}
 
 static void
 leave(struct rsb_relayed *proc)
@@ -211,8 +247,10 @@ on_shown(void *arg, bool late)
 	if (late)
 		rsb_warn("the mount may not show yet all that the command changed");
 	answer(order);
-	if (order->op == RSB_OP_tar_in)
+	if (order->op == RSB_OP_tar_in) {
 		leave(order->proc);
+		release(order->proc, -ESRCH);
+	}
 	end_order(order);
 }
 
@@ -220,18 +258,17 @@ static void
 on_spawned(struct order *order)
 {
 	struct rsb_relayed *proc = order->proc;
-	union rsb_procreq req = { .wait = { .what = RSB_WAIT_TREE } };
 	union rsb_procreq kill = { .kill = { .grace_ms = proc->relay->grace_ms } };
 
 	proc->started = order->runs;
 	answer(order);
 	if (order->runs) {
-		send_own(proc, RSB_OP_wait, &req);
 		if (!proc->client)
 			send_own(proc, RSB_OP_kill, &kill);
 	} else {
 		leave(proc);
 		proc->freed = true;
+		release(proc, -ESRCH);
 	}
 	end_order(order);
 }
@@ -250,7 +287,7 @@ on_back(struct rsb_task *task)
 		end_order(order);
 	} else if (order->op == RSB_OP_wait && !order->call) {
 		/* Nobody knew: the link was given up. A new sidecar will not know it. */
-		if (order->error == -ENOTCONN)
+		if (order->error == -ENOTCONN && order->proc->alive)
 			send_own(order->proc, RSB_OP_wait, &tree);
 		else
 			leave(order->proc);
@@ -261,6 +298,24 @@ on_back(struct rsb_task *task)
 }
 
 /* ---- requests ---- */
+
+/* Its end is asked for together with the command, so that it is told without another trip. */
+static void
+send_spawn(struct order *order, union rsb_procreq *req)
+{
+	union rsb_procreq tree = { .wait = { .what = RSB_WAIT_TREE } };
+	struct rsb_relayed *proc = order->proc;
+	int r;
+
+	r = send_order(order, req);
+	/* The link takes a wait also when it takes no commands: it would outlast this one. */
+	if (r < 0)
+		return;
+	proc->sent = true;
+	if (order->op == RSB_OP_spawn)
+		send_own(proc, RSB_OP_wait, &tree);
+	release(proc, 0);
+}
 
 /* The barrier in front of a command is passed: it may start. */
 static void
@@ -279,10 +334,11 @@ on_entered(void *arg, bool late)
 		answer(order);
 		leave(proc);
 		proc->freed = true;
+		release(proc, -ECANCELED);
 		end_order(order);
 		return;
 	}
-	send_order(order, &req);
+	send_spawn(order, &req);
 }
 
 static int
@@ -314,6 +370,20 @@ begin(struct rsb_relay *relay, struct rsb_guest *client, const struct rsb_call_h
 	return r;
 }
 
+static void
+go_or_hold(struct order *order, const struct rsb_call_head *head, union rsb_procreq *req)
+{
+	if (order->proc->sent) {
+		(void)send_order(order, req);
+	} else if (rsb_buf_append(&order->req, head->body.data, head->body.size) >= 0) {
+		order->held = true;
+	} else {
+		order->error = -ENOMEM;
+		answer(order);
+		end_order(order);
+	}
+}
+
 void
 rsb_relay_call(struct rsb_relay *relay, struct rsb_guest *client, const struct rsb_call_head *head)
 {
@@ -335,7 +405,7 @@ rsb_relay_call(struct rsb_relay *relay, struct rsb_guest *client, const struct r
 	proc = rsb_relayed_find(client, *rsb_procreq_proc(&req));
 	order = proc && head->op != RSB_OP_proc_free ? order_new(proc, head->op, head->id) : NULL;
 	if (order) {
-		send_order(order, &req);
+		go_or_hold(order, head, &req);
 		return;
 	}
 	r = !proc ? -ESRCH : (head->op == RSB_OP_proc_free ? 0 : -ENOMEM);

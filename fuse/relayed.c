@@ -75,6 +75,7 @@ rsb_relayed_restore(
 	proc->far = shared->far;
 	proc->shared = shared;
 	proc->alive = true;
+	proc->sent = true;
 	proc->started = true;
 	proc->freed = true;
 	rsb_list_init(&proc->of_client);

@@ -35,6 +35,7 @@ struct rsb_relayed {
 	struct rsb_pipe *pipe;
 	size_t n_order; /* that hold it */
 	bool alive;     /* something of it may live: counted by the barrier */
+	bool sent;      /* the request for it is on the link */
 	bool started;
 	bool freed; /* nobody asks for it any more */
 };

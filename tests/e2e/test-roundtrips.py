@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""One round trip: each mutating call on the mount against a recording path of 200 ms.
+"""One round trip: each mutating call on the mount, and each command, against a recording path of 200 ms.
 
 The names were looked up before. For each row: how many mutating messages left, and that it took at
 most 1.5 round trips for each mutating call.
@@ -174,7 +174,8 @@ def rows_on_locks(proxy, box):
             fcntl.lockf(f, fcntl.LOCK_EX)
 
 
-def test_each_mutating_call_is_one_round_trip(world):
+@contextlib.contextmanager
+def far_sandbox(world):
     with world.sandbox() as box:
         server = world.local_server()
         world.rsb("umount", box.name)
@@ -182,11 +183,58 @@ def test_each_mutating_call_is_one_round_trip(world):
         try:
             url = f"http://127.0.0.1:{proxy.port}"
             world.rsb("mount", box.name, box.mount, env={"RSB_LOCAL_URL": url})
-            for rows in (rows_on_names, rows_in_a_new_directory, rows_on_attributes, rows_on_files, rows_on_locks):
-                rows(proxy, box)
+            yield proxy, box
         finally:
             world.rsb("umount", box.name)
             proxy.close()
+
+
+def test_each_mutating_call_is_one_round_trip(world):
+    with far_sandbox(world) as (proxy, box):
+        for rows in (rows_on_names, rows_in_a_new_directory, rows_on_attributes, rows_on_files, rows_on_locks):
+            rows(proxy, box)
+
+
+def least_of(n, fn):
+    """Seconds of the quickest: how long it takes, not how busy the machine is."""
+    def once():
+        start = time.monotonic()
+        fn()
+        return time.monotonic() - start
+    return min(once() for _ in range(n))
+
+
+def check_command(proxy, what, command, begins=True, most=1.5):
+    """What it asks for leaves at once, and nothing of it waits for an answer before."""
+    with without_distance(proxy):
+        command()
+        bare = least_of(5, command)
+    time.sleep(2 * RTT)
+    proxy.record()
+    command()
+    time.sleep(2 * RTT)
+    record = proxy.record()
+    trips = (least_of(5, command) - bare) / RTT
+    print(f"     {what}: {record}, {trips:.2f} round trips and {bare * 1000:.0f} ms", flush=True)
+    equal([record.get(m, 0) for m in ("spawn", "wait", "proc_free")], [1, 2, int(begins)], f"{what}: messages of {record}")
+    equal([m for m in ("lookup", "getattr") if m in record], [], f"{what}: messages of {record}")
+    check(trips <= most, f"{what}: took {trips:.2f} round trips")
+
+
+def test_a_command_is_one_round_trip(world):
+    with far_sandbox(world) as (proxy, box):
+        here = os.getcwd()
+        # Entering a directory asks for its attributes, which is not the command's doing.
+        os.chdir(box.mount)
+        try:
+            check_command(proxy, "rsb-exec true", lambda: box.exec("true", cwd=None))
+            check_command(proxy, "rsb-exec echo", lambda: equal(box.exec("echo", "x", cwd=None).stdout, b"x\n"))
+            # Input goes when the far side has said that it takes some.
+            check_command(proxy, "rsb-exec cat", lambda: equal(box.exec("cat", cwd=None, input=b"y").stdout, b"y"), most=2.5)
+            check_command(proxy, "a command that is not there",
+                          lambda: box.exec("no-such-command", cwd=None, check_status=127), begins=False)
+        finally:
+            os.chdir(here)
 
 
 harness.main(globals())
