@@ -9,10 +9,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "exec/beside.h"
 #include "exec/client.h"
 #include "exec/holders.h"
 #include "keeper/mountpoint.h"
-#include "keeper/provision.h"
 #include "proto/op.h"
 #include "util/cleanup.h"
 #include "util/fd.h"
@@ -27,29 +27,6 @@
 #define PAUSES_MAX 40u
 #define STATUS_MAX ((size_t)1 << 20)
 #define STATUS_TIMEOUT_NS (10 * RSB_NSEC_PER_SEC)
-
-/* rsb-mount in the directory of our own program; NULL: let PATH decide. */
-static char *
-beside_us(void)
-{
-	char self[RSB_PATH_MAX + 1];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-	char *path;
-	char *slash;
-
-	if (n < 0)
-		return NULL;
-	self[n] = '\0';
-	slash = strrchr(self, '/');
-	if (!slash)
-		return NULL;
-	*slash = '\0';
-	path = rsb_str_path(self, "rsb-mount");
-	if (path && access(path, X_OK) == 0)
-		return path;
-	free(path);
-	return NULL;
-}
 
 /* The last line that rsb-mount wrote, without its own name in front. */
 static int
@@ -81,7 +58,7 @@ its_sentence(int fd, struct rsb_diag *diag)
 static int
 run_mount(const char **argv, struct rsb_diag *diag)
 {
-	rsb_autofree char *path = beside_us();
+	rsb_autofree char *path = rsb_beside("rsb-mount");
 	rsb_autoclose int read_end = -1;
 	rsb_autoclose int write_end = -1;
 	rsb_autoclose int pidfd = -1;
@@ -146,44 +123,13 @@ rsb_daemon_bury(const struct rsb_where *where, struct rsb_diag *diag)
 	return run_mount(argv, diag);
 }
 
-static bool
-is_running(const struct rsb_where *where)
+bool
+rsb_daemon_runs(const struct rsb_where *where)
 {
 	RSB_CLEANUP(rsb_state_closep) struct rsb_state_dir *dir = NULL;
 
 	return rsb_state_open(where->root, where->state.name, false, &dir, NULL) >= 0 &&
 	       rsb_state_has_daemon(dir);
-}
-
-static int
-ask_for_sandbox(const struct rsb_daemon_need *need, struct rsb_diag *diag)
-{
-	RSB_CLEANUP(rsb_backend_freep) struct rsb_backend *backend = NULL;
-	RSB_CLEANUP(rsb_sandbox_done) struct rsb_sandbox sandbox = { 0 };
-	const struct rsb_state *state = &need->where->state;
-	int r;
-
-	r = rsb_keeper_backend(need->config, need->env, state->backend, &backend, diag);
-	if (r >= 0)
-		r = backend->ops->get(backend, state->sandbox_id, &sandbox, diag);
-	if (r == -ENOENT)
-		return rsb_diag_set(diag, r, "the sandbox %s is gone; 'rsb destroy %s' forgets it",
-			state->name, state->name);
-	return r;
-}
-
-int
-rsb_daemon_ensure(const struct rsb_daemon_need *need, struct rsb_diag *diag)
-{
-	int r;
-
-	if (is_running(need->where))
-		return 0;
-	r = ask_for_sandbox(need, diag);
-	if (r < 0)
-		return r;
-	r = rsb_daemon_start(need->where->state.name, NULL, need->overrides, diag);
-	return r < 0 && is_running(need->where) ? 0 : r;
 }
 
 static void
@@ -391,7 +337,7 @@ rsb_daemon_look(
 	int r;
 
 	do {
-		look = (struct rsb_daemon_look){ .running = is_running(where) };
+		look = (struct rsb_daemon_look){ .running = rsb_daemon_runs(where) };
 		r = look.running ? read_status(where, &look, diag) : 0;
 	} while (rsb_daemon_pause(r, &n));
 	if (r >= 0)

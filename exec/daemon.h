@@ -8,9 +8,10 @@
  */
 
 #include "exec/where.h"
-#include "keeper/config.h"
 #include "util/buf.h"
 
+/* Whether one runs, maybe not for long. */
+bool rsb_daemon_runs(const struct rsb_where *where);
 /* Whether it runs, and mounted: has mounted. -ENOTCONN with a sentence on how to get that. */
 rsb_nodiscard int rsb_daemon_check(
 	const struct rsb_where *where, bool mounted, struct rsb_diag *diag);
@@ -22,17 +23,6 @@ rsb_nodiscard int rsb_daemon_check(
  */
 rsb_nodiscard int rsb_daemon_start(const char *name, const char *mountpoint,
 	const char *const *overrides, struct rsb_diag *diag);
-struct rsb_daemon_need {
-	const struct rsb_where *where;
-	const struct rsb_config *config;
-	char *const *env;
-	const char *const *overrides; /* as above */
-};
-/*
- * Starts one without a mount, unless one runs; somebody else may do the same at the same time. Asks
- * the control plane first, which knows sooner than a daemon that tries whether there is hope.
- */
-rsb_nodiscard int rsb_daemon_ensure(const struct rsb_daemon_need *need, struct rsb_diag *diag);
 
 /*
  * Drains, unmounts and ends it, and removes the mount point if we made it; 0 also when none

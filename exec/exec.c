@@ -204,14 +204,14 @@ say_beside(const struct rsb_where *where, const char *program)
 
 /* A daemon without a mount ends by itself, maybe just when we come: then there is another. */
 static void
-run_once(const struct rsb_run *run, const struct rsb_daemon_need *need,
+run_once(const struct rsb_run *run, const struct rsb_exec_need *need, rsb_exec_start_fn start,
 	struct rsb_run_result *ret_result, struct rsb_diag *diag)
 {
 	unsigned int n = 0;
 	int r;
 
 	do {
-		r = rsb_daemon_ensure(need, diag);
+		r = rsb_daemon_runs(need->where) ? 0 : start(need, diag);
 		if (r >= 0)
 			rsb_run(run, ret_result, diag);
 		else
@@ -221,10 +221,11 @@ run_once(const struct rsb_run *run, const struct rsb_daemon_need *need,
 }
 
 void
-rsb_exec_main(int argc, char **argv, char **env, const char *program)
+rsb_exec_main(int argc, char **argv, char **env, rsb_exec_start_fn start)
 {
+	static const char program[] = "rsb-exec";
 	struct options o = { 0 };
-	struct rsb_daemon_need need;
+	struct rsb_exec_need need;
 	struct rsb_run run = { 0 };
 	struct rsb_run_result result;
 	struct rsb_environ *set;
@@ -259,10 +260,14 @@ rsb_exec_main(int argc, char **argv, char **env, const char *program)
 	run.cwd = o.dir ? o.dir : where.cwd;
 	run.no_stdin = o.no_stdin;
 	run.drain_ns = config.exec.drain_ns;
-	need = (struct rsb_daemon_need){
-		.where = &where, .config = &config, .env = env, .overrides = o.overrides
+	need = (struct rsb_exec_need){
+		.where = &where,
+		.config = &config,
+		.env = env,
+		.overrides = o.overrides,
+		.argv = argv,
 	};
-	run_once(&run, &need, &result, &diag);
+	run_once(&run, &need, start, &result, &diag);
 	if (result.end == RSB_RUN_FAILED && result.error == -EIO && !diag.text[0])
 		explain(&where, &diag);
 	rsb_outcome_exit(program, run.argv[0], &result, &diag);

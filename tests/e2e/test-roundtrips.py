@@ -237,4 +237,10 @@ def test_a_command_is_one_round_trip(world):
             os.chdir(here)
 
 
+def test_what_a_command_loads(world):
+    """Each library costs a command time before its request leaves."""
+    with open(os.path.realpath(f"{world.bin}/rsb-exec"), "rb") as f:
+        check(b"libcurl.so" not in f.read(), "rsb-exec loads libcurl")
+
+
 harness.main(globals())
