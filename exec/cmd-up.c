@@ -11,6 +11,7 @@
 #include "exec/daemon.h"
 #include "exec/progress.h"
 #include "exec/report.h"
+#include "exec/treesync.h"
 #include "exec/verbs.h"
 #include "exec/where.h"
 #include "keeper/deploy.h"
@@ -151,6 +152,10 @@ sync_in(struct up *up, const struct rsb_sandbox *sandbox, struct rsb_diag *diag)
 	struct rsb_sync_far far = { .sandbox_id = up->session.state.sandbox_id,
 		.key = &key,
 		.timeout_ns = SYNC_TIMEOUT_NS };
+	struct rsb_treesync note = { .verb = &rsb_verb_up,
+		.common = up->common,
+		.session = &up->session,
+		.exclude = up->exclude };
 	int r;
 
 	r = rsb_state_key(up->session.dir, &key);
@@ -162,7 +167,9 @@ sync_in(struct up *up, const struct rsb_sandbox *sandbox, struct rsb_diag *diag)
 	rsb_progress_init(&up->progress, "syncing in", up->common->quiet);
 	r = rsb_sync_in(&sync, &far, &up->stats, diag);
 	rsb_progress_done(&up->progress);
-	return r < 0 ? r : trust_own(up);
+	if (r >= 0)
+		r = trust_own(up);
+	return r < 0 ? r : rsb_treesync_note(&note, diag);
 }
 
 static int

@@ -65,6 +65,7 @@ extern const struct rsb_verb rsb_verb_exec;
 extern const struct rsb_verb rsb_verb_list;
 extern const struct rsb_verb rsb_verb_mount;
 extern const struct rsb_verb rsb_verb_status;
+extern const struct rsb_verb rsb_verb_sync;
 extern const struct rsb_verb rsb_verb_trust;
 extern const struct rsb_verb rsb_verb_umount;
 extern const struct rsb_verb rsb_verb_up;

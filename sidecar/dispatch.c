@@ -85,7 +85,8 @@ admit(struct rsb_request *rq)
 		r = rsb_workers_push(sess->mutator, rq);
 		if (r < 0)
 			rsb_request_reply(rq, r, NULL);
-	} else if (rq->bad < 0 || rq->op == RSB_OP_spawn || rq->op == RSB_OP_tar_in) {
+	} else if (rq->bad < 0 || rq->op == RSB_OP_spawn || rq->op == RSB_OP_tar_in ||
+		   rq->op == RSB_OP_tree_out) {
 		route(rq);
 	} else {
 		rsb_request_after(rq, route);

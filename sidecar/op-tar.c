@@ -9,8 +9,8 @@
 #include "sidecar/request.h"
 #include "sidecar/serve.h"
 #include "sidecar/sess.h"
-#include "sidecar/tar.h"
 #include "util/cleanup.h"
+#include "util/tar.h"
 #include "util/thread.h"
 
 #define WINDOW_MAX ((size_t)4 << 20)
@@ -73,7 +73,7 @@ extract(void *arg)
 		.gid = config->cmd_gid,
 	};
 
-	rsb_tar_extract(job->fd, config->root_fd, &owner, &job->result);
+	rsb_tar_extract(job->fd, config->root_fd, &owner, NULL, &job->result);
 	rsb_loop_post(job->rq->sess->loop, &job->done);
 	return NULL;
 }

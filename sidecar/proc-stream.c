@@ -248,8 +248,11 @@ out_writable(struct rsb_chan_user *user)
 
 	if (out->fd < 0 && out->started) {
 		/* Ended here, and the host has all of it. */
-		if (rsb_chan_drained(rsb_session_chans(out->sess->proto), out->chan))
+		if (rsb_chan_drained(rsb_session_chans(out->sess->proto), out->chan)) {
 			rsb_sess_chan_close(out->sess, out->chan, 0);
+			out->drained = true;
+			out->moved(out->arg);
+		}
 		return;
 	}
 	if (watch(out) < 0) {

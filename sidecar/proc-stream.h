@@ -47,9 +47,10 @@ struct rsb_outflow {
 	uint64_t size;             /* bytes read so far, of the whole stream */
 	uint64_t due; /* of them, bytes that were in the pipe when rsb_outflow_mark() looked */
 	bool started;
-	bool mute; /* what comes is thrown away */
-	bool cut;  /* the host gave it up */
-	/* It was read from, or ended. Not from within a call. */
+	bool mute;    /* what comes is thrown away */
+	bool cut;     /* the host gave it up */
+	bool drained; /* the host has all of it */
+	/* It was read from, ended, or drained. Not from within a call. */
 	void (*moved)(void *arg);
 	void *arg;
 };

@@ -12,10 +12,10 @@
 #include <archive_entry.h>
 
 #include "keeper/gitconfig.h"
-#include "keeper/ignore.h"
-#include "keeper/upload.h"
+#include "keeper/haul.h"
 #include "util/cleanup.h"
 #include "util/fd.h"
+#include "util/ignore.h"
 #include "util/str.h"
 
 #define IGNORE_FILE_MAX ((size_t)1 << 20)
@@ -63,30 +63,48 @@ relative(const struct pack *pack, struct archive_entry *entry)
 }
 
 static int
-build_ignore(struct pack *pack)
+add_line(struct rsb_buf *text, const char *line)
 {
-	rsb_autofree char *text = NULL;
-	rsb_autoclose int dir = open(pack->sync->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int r = strchr(line, '\n') ? -EINVAL : rsb_buf_append(text, line, strlen(line));
+
+	return r < 0 ? r : rsb_buf_append(text, "\n", 1);
+}
+
+int
+rsb_sync_patterns(const struct rsb_sync *sync, struct rsb_buf *text)
+{
+	rsb_autofree char *own = NULL;
+	rsb_autoclose int dir = open(sync->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int r;
 
 	if (dir < 0)
 		return -errno;
-	r = rsb_ignore_new(&pack->ignore);
-	for (size_t i = 0; r >= 0 && pack->sync->exclude && i < pack->sync->exclude->n; i++)
-		r = rsb_ignore_add(pack->ignore, rsb_bytes_str(pack->sync->exclude->items[i]));
-	if (r < 0)
-		return r;
-	r = rsb_fd_read_file(dir, ".rsbignore", IGNORE_FILE_MAX, &text);
+	r = rsb_fd_read_file(dir, ".rsbignore", IGNORE_FILE_MAX, &own);
 	if (r == -ENOENT)
 		r = 0;
-	else if (r >= 0)
-		r = rsb_ignore_add_text(pack->ignore, rsb_bytes_str(text));
-	for (const char *const *p = pack->sync->more; r >= 0 && p && *p; p++)
-		r = rsb_ignore_add(pack->ignore, rsb_bytes_str(*p));
+	for (size_t i = 0; r >= 0 && sync->exclude && i < sync->exclude->n; i++)
+		r = add_line(text, sync->exclude->items[i]);
+	if (r >= 0 && own)
+		r = rsb_buf_append(text, own, strlen(own));
+	if (r >= 0)
+		r = rsb_buf_append(text, "\n", 1);
+	for (const char *const *p = sync->more; r >= 0 && p && *p; p++)
+		r = add_line(text, *p);
 	/* Ours alone, whatever the user's patterns take back. */
 	if (r >= 0)
-		r = rsb_ignore_add(pack->ignore, rsb_bytes_str("/.rsb"));
-	return r;
+		r = add_line(text, "/.rsb");
+	return r < 0 ? r : add_line(text, "*" RSB_SYNC_CONFLICT);
+}
+
+static int
+build_ignore(struct pack *pack)
+{
+	RSB_CLEANUP(rsb_buf_done) struct rsb_buf text = { .max = RSB_SYNC_PATTERNS_MAX };
+	int r = rsb_sync_patterns(pack->sync, &text);
+
+	if (r >= 0)
+		r = rsb_ignore_new(&pack->ignore);
+	return r < 0 ? r : rsb_ignore_add_text(pack->ignore, rsb_buf_view(&text));
 }
 
 static la_ssize_t
@@ -120,9 +138,9 @@ is_wanted(struct pack *pack, struct archive_entry *entry)
 	const char *path = relative(pack, entry);
 	mode_t type = archive_entry_filetype(entry);
 
-	if (!path)
+	if (!path || rsb_ignore_match(pack->ignore, path, type == AE_IFDIR))
 		return false;
-	if (rsb_ignore_match(pack->ignore, path, type == AE_IFDIR))
+	if (pack->sync->wanted && type != AE_IFDIR && !pack->sync->wanted(pack->sync->arg, path))
 		return false;
 	if (type != AE_IFREG && type != AE_IFDIR && type != AE_IFLNK) {
 		pack->stats.skipped++;
@@ -272,7 +290,8 @@ pack_one(struct pack *pack, struct archive_entry *entry)
 	int r;
 
 	(void)archive_read_disk_descend(pack->disk);
-	if (!relative(pack, entry))
+	if (!relative(pack, entry) ||
+		(pack->sync->wanted && !pack->sync->wanted(pack->sync->arg, relative(pack, entry))))
 		return 0;
 	r = rename_entry(pack, entry);
 	if (r < 0)
@@ -385,31 +404,35 @@ rsb_sync_pack(const struct rsb_sync *sync, const struct rsb_sync_sink *sink,
 static int
 write_upload(void *arg, struct rsb_bytes data)
 {
-	return rsb_upload_write(arg, data);
+	return rsb_haul_write(arg, data);
 }
 
 int
 rsb_sync_in(const struct rsb_sync *sync, const struct rsb_sync_far *far,
 	struct rsb_sync_stats *ret_stats, struct rsb_diag *diag)
 {
-	RSB_CLEANUP(rsb_upload_freep) struct rsb_upload *upload = NULL;
+	RSB_CLEANUP(rsb_haul_freep) struct rsb_haul *haul = NULL;
 	struct rsb_sync_sink sink = { .write = write_upload };
 	struct rsb_diag local = { 0 };
 	int r;
 
-	r = rsb_upload_open(far, &upload, diag);
+	r = rsb_haul_open(far, &haul, diag);
+	if (r >= 0)
+		r = rsb_haul_begin(haul, RSB_HAUL_IN, diag);
 	if (r < 0)
 		return r;
-	sink.arg = upload;
+	sink.arg = haul;
 	r = rsb_sync_pack(sync, &sink, ret_stats, &local);
 	if (r >= 0) {
-		r = rsb_upload_finish(upload, diag);
-		if (r >= 0 && sync->notice && rsb_upload_remark(upload)[0])
-			sync->notice(sync->arg, rsb_upload_remark(upload));
+		r = rsb_haul_end_writing(haul);
+		if (r >= 0)
+			r = rsb_haul_finish(haul, diag);
+		if (r >= 0 && sync->notice && rsb_haul_remark(haul)[0])
+			sync->notice(sync->arg, rsb_haul_remark(haul));
 		return r;
 	}
 	if (local.text[0])
 		return rsb_diag_set(diag, r, "%s", local.text);
-	rsb_upload_explain(upload, r, diag);
+	rsb_haul_explain(haul, r, diag);
 	return r;
 }

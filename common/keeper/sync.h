@@ -10,6 +10,8 @@
  * credentials is cut from the copy; .git-credentials and .netrc stay here.
  */
 
+#include <stdbool.h>
+
 #include "keeper/config.h"
 #include "link/link.h"
 
@@ -30,8 +32,15 @@ struct rsb_sync {
 	 */
 	void (*progress)(void *arg, const struct rsb_sync_stats *stats);
 	void (*notice)(void *arg, const char *text);
+	/* May be NULL: all. Which names go in; asked about a directory only for itself. */
+	bool (*wanted)(void *arg, const char *path);
 	void *arg;
 };
+
+#define RSB_SYNC_CONFLICT ".rsb-conflict" /* behind the name of the other side's version */
+#define RSB_SYNC_PATTERNS_MAX ((size_t)4 << 20)
+/* Appends what is left out, both ways, a pattern a line. Errors of open(2) and read(2). */
+rsb_nodiscard int rsb_sync_patterns(const struct rsb_sync *sync, struct rsb_buf *text);
 
 /* Where packed bytes go. Waits until it took all of them. Negative errno ends the walk. */
 struct rsb_sync_sink {

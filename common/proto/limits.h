@@ -42,6 +42,9 @@
 #define RSB_FHS_MAX 16384u            /* open files and directories in a session */
 #define RSB_LOCKS_WAITING_MAX 1024u   /* blocked lock requests in a session */
 
+/* Trees: lists and archives of the workspace. */
+#define RSB_TREE_WANTED_MAX (256u << 20) /* sidecar: bytes of paths or patterns that one asks for */
+
 /* Processes. */
 #define RSB_ARGS_MAX 65536u       /* entries of argv or of env */
 #define RSB_ARG_MAX 131071u       /* bytes of one; Linux: MAX_ARG_STRLEN less the NUL */

@@ -38,7 +38,9 @@ struct hostile {
 	uint64_t next_id;
 	uint64_t tar_chan;
 	struct rsb_call_head tar; /* id 0: none is under way */
-	char argv0[64];           /* of the last command */
+	struct rsb_call_head tree;
+	uint64_t tree_chan;
+	char argv0[64]; /* of the last command */
 };
 
 static struct hostile *
@@ -257,9 +259,36 @@ take_data(void *arg, uint64_t chan, struct rsb_bytes data, bool fin)
 		finish_tar(hostile);
 }
 
+/* The end of an empty list, or archive, is there. */
 static void
-ignore_writable(void *arg rsb_unused, uint64_t chan rsb_unused)
+take_writable(void *arg, uint64_t chan)
 {
+	static const struct rsb_tree_out_rep rep;
+	struct hostile *hostile = arg;
+	struct rsb_chans *chans = rsb_session_chans(hostile->far.session);
+
+	if (!hostile->tree.id || chan != hostile->tree_chan || !rsb_chan_drained(chans, chan))
+		return;
+	rsb_chan_close(chans, chan);
+	far_end_reply(&hostile->far, &hostile->tree, 0, &rep);
+	hostile->tree.id = 0;
+}
+
+static void
+take_tree(struct far_end *far, const struct rsb_call_head *head)
+{
+	struct rsb_chans *chans = rsb_session_chans(far->session);
+	struct hostile *hostile = of(far);
+	struct rsb_tree_out_req req;
+
+	if (rsb_codec_decode(&rsb_desc_rsb_tree_out_req, head->body, &req) < 0)
+		errx(1, "a bad tree_out");
+	hostile->tree = *head;
+	hostile->tree_chan = RSB_CHAN_STDOUT(req.proc);
+	if (rsb_chan_open_receiver(chans, RSB_CHAN_STDIN(req.proc), 1 << 20) < 0 ||
+		rsb_chan_open_sender(chans, hostile->tree_chan, 1 << 20) < 0 ||
+		rsb_chan_finish(chans, hostile->tree_chan) < 0)
+		errx(1, "no stream");
 }
 
 static void
@@ -269,7 +298,7 @@ ignore_reset(void *arg rsb_unused, uint64_t chan rsb_unused, int r rsb_unused)
 
 static const struct rsb_chan_ops chan_ops = {
 	.data = take_data,
-	.writable = ignore_writable,
+	.writable = take_writable,
 	.reset = ignore_reset,
 };
 
@@ -294,6 +323,8 @@ answer(struct far_end *far, const struct rsb_call_head *head)
 		end(far, head);
 	else if (head->op == RSB_OP_tar_in)
 		take_tar(far, head);
+	else if (head->op == RSB_OP_tree_out)
+		take_tree(far, head);
 	else
 		far_end_reply(far, head, 0, zeros);
 }

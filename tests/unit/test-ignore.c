@@ -2,8 +2,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "keeper/ignore.h"
 #include "tests/unit/unit.h"
+#include "util/ignore.h"
 
 static bool
 matches(const char *patterns, const char *path, bool is_dir)

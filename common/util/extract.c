@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-#include "sidecar/extract.h"
+#include "util/extract.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "proto/limits.h"
 #include "util/buf.h"
 #include "util/cleanup.h"
 #include "util/str.h"
@@ -142,7 +142,7 @@ walk(struct rsb_extract *extract, char *path)
 
 struct place {
 	int dir_fd; /* kept by extract until the next place */
-	char name[RSB_NAME_MAX + 1];
+	char name[NAME_MAX + 1];
 };
 
 static int

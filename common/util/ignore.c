@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "keeper/ignore.h"
+#include "util/ignore.h"
 
 #include <errno.h>
 #include <fnmatch.h>

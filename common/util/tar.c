@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "sidecar/tar.h"
+#include "util/tar.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
@@ -19,6 +20,7 @@ struct job {
 	struct archive *archive;
 	struct rsb_extract *extract;
 	struct rsb_tar_result *result;
+	struct rsb_tar_limits limits;
 };
 
 static void
@@ -59,7 +61,7 @@ static bool
 is_fatal(int r)
 {
 	return r == -ENOSPC || r == -EDQUOT || r == -EROFS || r == -EIO || r == -ENOMEM ||
-	       r == -EBADMSG;
+	       r == -EBADMSG || r == -EFBIG;
 }
 
 static const char *
@@ -67,6 +69,8 @@ reason(int r)
 {
 	if (r == -EINVAL)
 		return "the name leads out of the workspace, or is none";
+	if (r == -EFBIG)
+		return "more than there was";
 	if (r == -ELOOP || r == -ENOTDIR)
 		return "a component of the name is no directory";
 	return strerror(-r);
@@ -102,6 +106,8 @@ copy_data(struct job *job, int fd)
 
 	while ((status = archive_read_data_block(job->archive, &data, &size, &offset)) ==
 		ARCHIVE_OK) {
+		if (size > job->limits.size - job->result->size)
+			return -EFBIG;
 		r = write_at(fd, data, size, (uint64_t)offset);
 		if (r < 0)
 			return r;
@@ -191,11 +197,11 @@ take_entry(struct job *job, struct archive_entry *entry)
 	const char *path = archive_entry_pathname(entry);
 	int r;
 
-	if (!path) {
+	if (!path || strlen(path) >= PATH_MAX) {
 		fail(job, -EILSEQ, NULL, "a name cannot be read");
 		return 0;
 	}
-	r = make_entry(job, entry, path);
+	r = job->result->n_file < job->limits.files ? make_entry(job, entry, path) : -EFBIG;
 	if (r == 0) {
 		job->result->n_file++;
 		return 0;
@@ -260,11 +266,16 @@ extract_all(struct job *job, int fd)
 
 void
 rsb_tar_extract(int fd, int root_fd, const struct rsb_extract_owner *owner,
-	struct rsb_tar_result *ret_result)
+	const struct rsb_tar_limits *limits, struct rsb_tar_result *ret_result)
 {
 	RSB_CLEANUP(free_archive) struct archive *archive = archive_read_new();
 	RSB_CLEANUP(rsb_extract_freep) struct rsb_extract *extract = NULL;
-	struct job job = { .archive = archive, .result = ret_result };
+	struct job job = { .archive = archive,
+		.result = ret_result,
+		.limits = { .files = UINT64_MAX, .size = UINT64_MAX } };
+
+	if (limits)
+		job.limits = *limits;
 
 	*ret_result = (struct rsb_tar_result){ .n_file = 0 };
 	if (!archive || rsb_extract_new(root_fd, owner, &extract) < 0 ||

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+#include "keeper/gitout.h"
+
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "util/cleanup.h"
+#include "util/str.h"
+
+#define WHY_FILE "git would run programs from it"
+#define WHY_REPO "it would make its directory a repository for git"
+
+static bool
+is_name(const char *name, size_t size, const char *what)
+{
+	return strlen(what) == size && strncasecmp(name, what, size) == 0;
+}
+
+/* A component below a repository's directory from which, or below which, git takes orders. */
+static bool
+gives_orders(const char *name, size_t size)
+{
+	static const char *const names[] = { "hooks", "commondir", "gitdir", "remotes", "branches",
+		"attributes", "alternates" };
+
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(names); i++)
+		if (is_name(name, size, names[i]))
+			return true;
+	return size >= 6 && strncasecmp(name, "config", 6) == 0;
+}
+
+/*
+ * below: a path in a repository's directory. Branches and objects have their names from anybody;
+ * what is in modules and worktrees are repositories again, at any depth.
+ */
+static bool
+is_order(const char *below)
+{
+	size_t size = strcspn(below, "/");
+
+	if (below[size] && (is_name(below, size, "refs") || is_name(below, size, "logs")))
+		return false;
+	for (const char *p = below; *p; p += size + (p[size] == '/')) {
+		size = strcspn(p, "/");
+		if (gives_orders(p, size))
+			return true;
+	}
+	return false;
+}
+
+static const struct rsb_tree_leaf *
+find_in(const struct rsb_tree *tree, const char *dir, size_t size, const char *name)
+{
+	rsb_autofree char *path = rsb_str_printf("%.*s%s%s", (int)size, dir, size ? "/" : "", name);
+
+	return path ? rsb_tree_find(tree, path) : NULL;
+}
+
+/* Whether git would take the directory for a repository. b may be NULL. */
+static bool
+is_repository(const char *dir, size_t size, const struct rsb_tree *a, const struct rsb_tree *b)
+{
+	static const char *const names[] = { "HEAD", "objects", "refs", "commondir" };
+	bool has[RSB_ARRAY_SIZE(names)];
+
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(names); i++)
+		has[i] = find_in(a, dir, size, names[i]) || (b && find_in(b, dir, size, names[i]));
+	return has[0] && ((has[1] && has[2]) || has[3]);
+}
+
+/* The path behind the first component ".git"; NULL: there is none. */
+static const char *
+behind_git(const char *path, bool *ret_itself)
+{
+	for (const char *p = path; *p;) {
+		size_t size = strcspn(p, "/");
+
+		if (is_name(p, size, ".git")) {
+			*ret_itself = !p[size];
+			return p + size + (p[size] == '/');
+		}
+		p += size + (p[size] == '/');
+	}
+	return NULL;
+}
+
+/* In a repository that is no ".git", or would become one. */
+static const char *
+held_elsewhere(const char *path, const struct rsb_tree *here, const struct rsb_tree *there)
+{
+	static const char *const makes[] = { "HEAD", "objects", "refs", "commondir" };
+
+	for (const char *slash = path; slash; slash = strchr(slash + 1, '/')) {
+		const size_t size = slash == path ? 0 : (size_t)(slash - path);
+		const char *below = size ? slash + 1 : path;
+
+		if (is_order(below) && is_repository(path, size, here, NULL))
+			return WHY_FILE;
+		for (size_t i = 0; i < RSB_ARRAY_SIZE(makes); i++) {
+			size_t n = strcspn(below, "/");
+
+			if (is_name(below, n, makes[i]) && !is_repository(path, size, here, NULL) &&
+				is_repository(path, size, here, there))
+				return WHY_REPO;
+		}
+	}
+	return NULL;
+}
+
+const char *
+rsb_gitout_held(
+	const struct rsb_tree_leaf *leaf, const struct rsb_tree *here, const struct rsb_tree *there)
+{
+	bool itself = false;
+	const char *below = behind_git(leaf->path, &itself);
+
+	if (!below)
+		return held_elsewhere(leaf->path, here, there);
+	if (itself)
+		return S_ISDIR(leaf->mode) ? NULL : WHY_FILE;
+	/* What a link leads to has another name. */
+	return S_ISLNK(leaf->mode) || is_order(below) ? WHY_FILE : NULL;
+}

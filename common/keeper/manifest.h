@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef RSB_MANIFEST_H
+#define RSB_MANIFEST_H
+
+/*
+ * The tree as it was on both sides after the last sync, in the file "manifest" of the sandbox's
+ * state directory. It is replaced by rename and ends with a digest: what cannot be read whole
+ * counts as none, after which a sync compares contents.
+ *
+ * A file counts as unchanged while its stamp is the one noted for that side: change time and inode
+ * number, which no program sets, besides modification time, size and mode. Else its SHA-256
+ * decides.
+ */
+
+#include "keeper/tree.h"
+
+#define RSB_MANIFEST_FILE "manifest"
+#define RSB_MANIFEST_MAX ((size_t)1 << 30) /* bytes of the file */
+
+/* dir: path of the state directory. -ENOENT: none; -EBADMSG: damaged. tree is filled, or empty. */
+rsb_nodiscard int rsb_manifest_load(const char *dir, struct rsb_tree *tree);
+rsb_nodiscard int rsb_manifest_save(const char *dir, const struct rsb_tree *tree);
+
+/* As bytes; apart for tests. */
+rsb_nodiscard int rsb_manifest_read(struct rsb_bytes data, struct rsb_tree *tree);
+rsb_nodiscard int rsb_manifest_write(const struct rsb_tree *tree, struct rsb_buf *out);
+
+#endif

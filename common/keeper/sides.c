@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+#include "keeper/sides.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "keeper/manifest.h"
+#include "keeper/treelist.h"
+#include "util/cleanup.h"
+
+#define LISTING_MAX ((size_t)8 << 20)
+
+void
+rsb_sides_done(struct rsb_sides *sides)
+{
+	rsb_haul_free(sides->haul);
+	rsb_syncplan_done(&sides->plan);
+	if (sides->opened)
+		(void)close(sides->root_fd);
+	*sides = (struct rsb_sides){ 0 };
+}
+
+static int
+list_there(struct rsb_sides *sides, struct rsb_bytes patterns, struct rsb_diag *diag)
+{
+	RSB_CLEANUP(rsb_buf_done) struct rsb_buf block = { .max = LISTING_MAX };
+	RSB_CLEANUP(rsb_treelist_done) struct rsb_treelist list;
+	int r;
+
+	rsb_treelist_init(&list, &sides->plan.there);
+	r = rsb_haul_begin(sides->haul, RSB_HAUL_LIST, diag);
+	if (r < 0)
+		return r;
+	r = rsb_haul_write(sides->haul, patterns);
+	if (r >= 0)
+		r = rsb_haul_end_writing(sides->haul);
+	while (r >= 0 && (r = rsb_haul_read(sides->haul, &block)) > 0) {
+		r = rsb_treelist_feed(&list, rsb_buf_view(&block));
+		if (r < 0)
+			return rsb_diag_set(diag, r,
+				r == -EBADMSG ? "the sandbox's list of files makes no sense"
+					      : "the sandbox has more files than can be synced");
+		rsb_buf_clear(&block);
+	}
+	if (r < 0) {
+		rsb_haul_explain(sides->haul, r, diag);
+		return r;
+	}
+	r = rsb_haul_finish(sides->haul, diag);
+	if (r >= 0 && rsb_treelist_end(&list) < 0)
+		return rsb_diag_set(diag, -EBADMSG, "the sandbox's list of files is cut off");
+	return r;
+}
+
+int
+rsb_sides_open(struct rsb_sides *sides, const struct rsb_syncout *out,
+	const struct rsb_sync_far *far, struct rsb_diag *diag)
+{
+	RSB_CLEANUP(rsb_buf_done) struct rsb_buf patterns = { .max = RSB_SYNC_PATTERNS_MAX };
+	RSB_CLEANUP(rsb_ignore_freep) struct rsb_ignore *ignore = NULL;
+	const char *dir = out->sync->dir;
+	int r;
+
+	sides->root_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (sides->root_fd < 0)
+		return rsb_diag_set(diag, -errno, "%s: %s", dir, strerror(errno));
+	sides->opened = true;
+	sides->plan.root_fd = sides->root_fd;
+	sides->plan.trust_git = out->trust_git;
+	r = rsb_sync_patterns(out->sync, &patterns);
+	if (r >= 0)
+		r = rsb_ignore_new(&ignore);
+	if (r >= 0)
+		r = rsb_ignore_add_text(ignore, rsb_buf_view(&patterns));
+	if (r >= 0)
+		r = rsb_haul_open(far, &sides->haul, diag);
+	if (r >= 0)
+		r = list_there(sides, rsb_buf_view(&patterns), diag);
+	if (r < 0)
+		return r;
+	r = rsb_tree_walk(&sides->plan.here, sides->root_fd, ignore);
+	if (r < 0)
+		return rsb_diag_set(diag, r, "%s cannot be listed: %s", dir, strerror(-r));
+	r = rsb_manifest_load(out->state_dir, &sides->plan.base);
+	sides->plan.had_base = r >= 0;
+	if (r == -EBADMSG && out->sync->notice)
+		out->sync->notice(out->sync->arg,
+			"the record of the last sync is damaged: contents are compared");
+	return r == -EBADMSG || r == -ENOENT ? 0 : r;
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+#include "keeper/syncin.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "keeper/gitconfig.h"
+#include "keeper/manifest.h"
+#include "keeper/sides.h"
+#include "util/cleanup.h"
+
+#define REMOVED_MAX ((size_t)256 << 20)
+
+/* ---- afterwards ---- */
+
+/* The same as here, as far as a sync in can have made it. */
+static bool
+came_there(const struct rsb_merge_path *at)
+{
+	if (!at->here || !at->there || (at->here->mode & S_IFMT) != (at->there->mode & S_IFMT))
+		return false;
+	if (S_ISDIR(at->here->mode))
+		return true;
+	if (S_ISLNK(at->here->mode))
+		return strcmp(at->here->target, at->there->target) == 0;
+	/* Whose credentials were cut. */
+	if (rsb_gitconfig_is_config(at->path))
+		return true;
+	return at->here->mode == at->there->mode && at->here->size == at->there->size &&
+	       at->here->here.mtime_ns == at->there->there.mtime_ns;
+}
+
+struct note {
+	int root_fd;
+	struct rsb_tree next;
+};
+
+static int
+note_one(void *arg, const struct rsb_merge_path *at)
+{
+	struct note *note = arg;
+	struct rsb_tree_leaf leaf;
+
+	if (!came_there(at))
+		return at->base ? rsb_tree_add(&note->next, at->base) : 0;
+	leaf = *at->here;
+	leaf.there = at->there->there;
+	if (at->base && at->base->hashed && S_ISREG(leaf.mode) &&
+		rsb_stamp_is_same(&at->base->here, &leaf.here)) {
+		memcpy(leaf.sha, at->base->sha, sizeof(leaf.sha));
+		leaf.hashed = true;
+	} else if (S_ISREG(leaf.mode)) {
+		(void)rsb_tree_hash(note->root_fd, &leaf);
+	}
+	return rsb_tree_add(&note->next, &leaf);
+}
+
+int
+rsb_sync_note(const struct rsb_syncout *out, const struct rsb_sync_far *far, struct rsb_diag *diag)
+{
+	RSB_CLEANUP(rsb_sides_done) struct rsb_sides sides = { 0 };
+	struct note note = { 0 };
+	int r;
+
+	r = rsb_sides_open(&sides, out, far, diag);
+	if (r < 0)
+		return r;
+	note.root_fd = sides.root_fd;
+	r = rsb_merge_walk(&(struct rsb_merge_trees){ .here = &sides.plan.here,
+				   .base = &sides.plan.base,
+				   .there = &sides.plan.there },
+		note_one, &note);
+	if (r >= 0)
+		r = rsb_manifest_save(out->state_dir, &note.next);
+	rsb_tree_done(&note.next);
+	return r < 0 ? rsb_diag_set(diag, r, "what was synced cannot be noted: %s", strerror(-r))
+		     : 0;
+}
+
+/* ---- what goes in ---- */
+
+struct in {
+	const struct rsb_syncout *out;
+	const struct rsb_sync *sync; /* the caller's */
+	struct rsb_tree wanted;
+	struct rsb_buf removed; /* paths, the deepest first */
+	struct rsb_syncout_stats stats;
+};
+
+static void
+in_done(struct in *in)
+{
+	rsb_tree_done(&in->wanted);
+	rsb_buf_done(&in->removed);
+}
+
+static void
+tell(struct in *in, enum rsb_syncout_item item, const struct rsb_syncplan_job *job, const char *why)
+{
+	in->stats.items[item]++;
+	if (in->out->item)
+		in->out->item(in->sync->arg, item, job->at.path, why);
+}
+
+static int
+choose(struct in *in, const struct rsb_syncplan_job *job)
+{
+	const bool open = job->at.base && job->at.base->conflict;
+	const bool gives = job->act == RSB_MERGE_GIVE;
+
+	if (job->unknown)
+		tell(in, RSB_SYNCOUT_HELD, job, "its directory cannot be read");
+	else if (job->act == RSB_MERGE_CONFLICT && !job->held)
+		tell(in, RSB_SYNCOUT_CONFLICTS, job, "changed on both sides");
+	else if ((gives || job->act == RSB_MERGE_REMOVE) && open)
+		tell(in, RSB_SYNCOUT_CONFLICTS, job, "not resolved yet");
+	else if (gives) {
+		tell(in, RSB_SYNCOUT_COMES, job, NULL);
+		return rsb_tree_add(&in->wanted, job->at.here);
+	} else if (job->act == RSB_MERGE_REMOVE) {
+		tell(in, RSB_SYNCOUT_GOES, job, NULL);
+		return rsb_buf_append(&in->removed, job->at.path, strlen(job->at.path) + 1);
+	} else if (job->act == RSB_MERGE_TAKE || job->act == RSB_MERGE_DROP) {
+		tell(in, RSB_SYNCOUT_STAYS, job, NULL);
+	}
+	return 0;
+}
+
+static int
+remove_there(struct in *in, struct rsb_haul *haul, struct rsb_diag *diag)
+{
+	RSB_CLEANUP(rsb_buf_done) struct rsb_buf rest = { .max = 1 };
+	int r;
+
+	if (!rsb_buf_len(&in->removed))
+		return 0;
+	r = rsb_haul_begin(haul, RSB_HAUL_REMOVE, diag);
+	if (r < 0)
+		return r;
+	r = rsb_haul_write(haul, rsb_buf_view(&in->removed));
+	if (r >= 0)
+		r = rsb_haul_end_writing(haul);
+	while (r >= 0 && (r = rsb_haul_read(haul, &rest)) > 0)
+		;
+	if (r < 0) {
+		rsb_haul_explain(haul, r, diag);
+		return r;
+	}
+	return rsb_haul_finish(haul, diag);
+}
+
+static bool
+is_wanted(void *arg, const char *path)
+{
+	const struct in *in = arg;
+
+	return rsb_tree_find(&in->wanted, path);
+}
+
+static void
+pass_progress(void *arg, const struct rsb_sync_stats *stats)
+{
+	const struct in *in = arg;
+
+	if (in->sync->progress)
+		in->sync->progress(in->sync->arg, stats);
+}
+
+static void
+pass_notice(void *arg, const char *text)
+{
+	const struct in *in = arg;
+
+	if (in->sync->notice)
+		in->sync->notice(in->sync->arg, text);
+}
+
+static int
+plan(struct in *in, const struct rsb_sync_far *far, struct rsb_diag *diag)
+{
+	RSB_CLEANUP(rsb_sides_done) struct rsb_sides sides = { 0 };
+	int r;
+
+	r = rsb_sides_open(&sides, in->out, far, diag);
+	if (r >= 0)
+		r = rsb_syncplan_make(&sides.plan, diag);
+	for (size_t i = 0; r >= 0 && i < sides.plan.n; i++)
+		if (sides.plan.jobs[i].act != RSB_MERGE_REMOVE)
+			r = choose(in, &sides.plan.jobs[i]);
+	for (size_t i = sides.plan.n; r >= 0 && i-- > 0;)
+		if (sides.plan.jobs[i].act == RSB_MERGE_REMOVE)
+			r = choose(in, &sides.plan.jobs[i]);
+	return r < 0 || in->out->dry_run ? r : remove_there(in, sides.haul, diag);
+}
+
+int
+rsb_sync_update(const struct rsb_syncout *out, const struct rsb_sync_far *far,
+	struct rsb_syncout_stats *ret_stats, struct rsb_diag *diag)
+{
+	RSB_CLEANUP(in_done)
+	struct in in = { .out = out, .sync = out->sync, .removed = { .max = REMOVED_MAX } };
+	struct rsb_sync sync = *out->sync;
+	struct rsb_sync_stats stats = { 0 };
+	int r;
+
+	r = plan(&in, far, diag);
+	if (r < 0)
+		return r;
+	sync.wanted = is_wanted;
+	sync.progress = pass_progress;
+	sync.notice = pass_notice;
+	sync.arg = &in;
+	if (in.wanted.n && !out->dry_run)
+		r = rsb_sync_in(&sync, far, &stats, diag);
+	if (r >= 0 && !out->dry_run)
+		r = rsb_sync_note(out, far, diag);
+	if (r < 0)
+		return r;
+	in.stats.packed = stats.packed;
+	*ret_stats = in.stats;
+	return 0;
+}

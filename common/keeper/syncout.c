@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: MIT */
+#include "keeper/syncout.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "keeper/manifest.h"
+#include "keeper/publish.h"
+#include "keeper/sides.h"
+#include "keeper/stage.h"
+#include "util/beneath.h"
+#include "util/cleanup.h"
+#include "util/clock.h"
+#include "util/fd.h"
+#include "util/pack.h"
+#include "util/str.h"
+
+#define WANTED_MAX ((size_t)256 << 20)
+/* What may come beyond the sizes that were listed: files that grow, and tries. */
+#define SLACK ((uint64_t)256 << 20)
+
+struct run {
+	const struct rsb_syncout *out;
+	struct rsb_sides sides;
+	struct rsb_syncplan *plan; /* of sides */
+	struct rsb_tree staged;
+	struct rsb_stage *stage;
+	struct rsb_publish *publish;
+	struct rsb_syncout_stats stats;
+};
+
+static void
+run_done(struct run *run)
+{
+	rsb_publish_free(run->publish);
+	rsb_stage_close(run->stage);
+	rsb_sides_done(&run->sides);
+	rsb_tree_done(&run->staged);
+}
+
+char *
+rsb_sync_conflict_path(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	size_t dir = slash ? (size_t)(slash + 1 - path) : 0;
+	size_t name = rsb_min(strlen(path + dir), NAME_MAX - strlen(RSB_SYNC_CONFLICT));
+
+	return rsb_str_printf("%.*s%s", (int)(dir + name), path, RSB_SYNC_CONFLICT);
+}
+
+/* ---- what comes ---- */
+
+static bool
+is_fetched(const struct run *run, const struct rsb_syncplan_job *job)
+{
+	/* A dry run asks only about what else nobody can tell. */
+	return rsb_syncplan_wants(job) && (!run->out->dry_run || job->unsure);
+}
+
+static int
+ask(struct run *run, struct rsb_tar_limits *ret_limits, struct rsb_diag *diag)
+{
+	RSB_CLEANUP(rsb_buf_done) struct rsb_buf wanted = { .max = WANTED_MAX };
+	int r = 0;
+
+	*ret_limits = (struct rsb_tar_limits){ .files = 1, .size = SLACK };
+	for (size_t i = 0; i < run->plan->n && r >= 0; i++) {
+		const struct rsb_syncplan_job *job = &run->plan->jobs[i];
+
+		if (!is_fetched(run, job))
+			continue;
+		r = rsb_buf_append(&wanted, job->at.path, strlen(job->at.path) + 1);
+		ret_limits->files += 4;
+		ret_limits->size += rsb_min(job->at.there->size, UINT64_MAX / 2 - ret_limits->size);
+	}
+	if (r < 0 || !rsb_buf_len(&wanted))
+		return r;
+	r = rsb_haul_begin(run->sides.haul, RSB_HAUL_PACK, diag);
+	if (r < 0)
+		return r;
+	r = rsb_haul_write(run->sides.haul, rsb_buf_view(&wanted));
+	if (r >= 0)
+		r = rsb_haul_end_writing(run->sides.haul);
+	if (r < 0)
+		rsb_haul_explain(run->sides.haul, r, diag);
+	return r < 0 ? r : 1;
+}
+
+static void
+moved(void *arg, uint64_t bytes)
+{
+	struct run *run = arg;
+	const struct rsb_sync *sync = run->out->sync;
+
+	run->stats.packed += bytes;
+	if (sync->progress)
+		sync->progress(sync->arg, &(struct rsb_sync_stats){ .bytes = run->stats.packed });
+}
+
+/* What it could not read in peace: neither taken nor gone. */
+static void
+tell_left_out(struct run *run)
+{
+	rsb_autoclose int fd = rsb_beneath_open(
+		rsb_stage_fd(run->stage), RSB_PACK_LEFT_OUT, O_RDONLY | O_NONBLOCK);
+	RSB_CLEANUP(rsb_buf_done) struct rsb_buf text = { .max = RSB_PACK_LEFT_OUT_MAX };
+
+	if (fd < 0 || rsb_fd_read_all(fd, &text) < 0 || rsb_buf_append(&text, "", 1) < 0)
+		return;
+	for (size_t at = 0; at < rsb_buf_len(&text);) {
+		const char *path = (const char *)rsb_buf_head(&text) + at;
+
+		struct rsb_syncplan_job *job = rsb_syncplan_find(run->plan, path);
+
+		if (job)
+			job->held = "it cannot be read, or changes meanwhile";
+		at += strlen(path) + 1;
+	}
+}
+
+static int
+fetch(struct run *run, struct rsb_diag *diag)
+{
+	struct rsb_stage_fill fill = { .moved = moved, .arg = run };
+	int r;
+
+	r = ask(run, &fill.limits, diag);
+	if (r < 0)
+		return r;
+	if (r > 0) {
+		fill.haul = run->sides.haul;
+		r = rsb_stage_open(run->sides.root_fd, run->out->name, &run->stage, diag);
+		if (r >= 0)
+			r = rsb_stage_fill(run->stage, &fill, diag);
+		if (r >= 0 && !run->out->dry_run)
+			r = rsb_stage_flush(run->stage);
+		if (r >= 0)
+			r = rsb_stage_tree(run->stage, &run->staged);
+		if (r < 0)
+			return r;
+		tell_left_out(run);
+	}
+	rsb_syncplan_settle(run->plan, &run->staged);
+	return 0;
+}
+
+/* ---- what is done ---- */
+
+static void
+tell(struct run *run, enum rsb_syncout_item item, const struct rsb_syncplan_job *job,
+	const char *why)
+{
+	run->stats.items[item]++;
+	if (run->out->item)
+		run->out->item(run->out->sync->arg, item, job->at.path, why);
+}
+
+static bool
+is_swap_of_kinds(const struct rsb_syncplan_job *job)
+{
+	return job->at.here && S_ISDIR(job->at.here->mode) != S_ISDIR(job->at.there->mode);
+}
+
+/* Away with what is gone, and with what something of another kind takes the place of. */
+static int
+clear(struct run *run, struct rsb_syncplan_job *job)
+{
+	const bool goes = job->act == RSB_MERGE_DROP;
+	int r;
+
+	if (job->held || !(goes || (job->act == RSB_MERGE_TAKE && is_swap_of_kinds(job))))
+		return 0;
+	if (S_ISDIR(job->at.here->mode))
+		r = rsb_publish_remove_dir(run->publish, job->at.path);
+	else
+		r = rsb_publish_remove(run->publish, job->at.path, &job->at.here->here);
+	job->done = goes && r >= 0;
+	/* Something in it stays, so it does. */
+	if (r == -ENOTEMPTY || r == -EEXIST) {
+		if (goes)
+			job->act = RSB_MERGE_NOTHING;
+		else
+			job->held = "a directory here holds something of its own";
+		return 0;
+	}
+	if (r == -EAGAIN)
+		job->held = "it changes here meanwhile";
+	return r == -EAGAIN || r == -ENOENT ? 0 : r;
+}
+
+static int
+put_beside(struct run *run, struct rsb_syncplan_job *job)
+{
+	rsb_autofree char *path = rsb_sync_conflict_path(job->at.path);
+	const char *name;
+	rsb_autoclose int dir =
+		path ? rsb_beneath_parent(run->sides.root_fd, path, &name) : -ENOMEM;
+	struct rsb_stamp old;
+	struct stat st;
+	bool there;
+
+	if (dir < 0)
+		return dir;
+	there = fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	if (there)
+		old = (struct rsb_stamp){ .ino = st.st_ino,
+			.mtime_ns = (int64_t)st.st_mtim.tv_sec * (int64_t)RSB_NSEC_PER_SEC +
+				    st.st_mtim.tv_nsec };
+	return rsb_publish_put(run->publish, path, job->at.path, there ? &old : NULL);
+}
+
+static int
+bring(struct run *run, struct rsb_syncplan_job *job)
+{
+	const struct rsb_merge_path *at = &job->at;
+	int r;
+
+	if (job->held)
+		return 0;
+	if (job->act == RSB_MERGE_CONFLICT) {
+		r = job->staged ? put_beside(run, job) : 0;
+		job->done = r >= 0 && (job->staged || !at->there);
+	} else if (job->act != RSB_MERGE_TAKE || (!job->staged && !S_ISDIR(at->there->mode))) {
+		return 0;
+	} else {
+		r = S_ISDIR(at->there->mode)
+			    ? rsb_publish_dir(run->publish, at->path)
+			    : rsb_publish_put(run->publish, at->path, at->path,
+				      at->here && !is_swap_of_kinds(job) ? &at->here->here : NULL);
+		job->done = r >= 0;
+	}
+	if (r == -EAGAIN)
+		job->held = "it changes here meanwhile";
+	else if (r == -ENOENT || r == -ENOTDIR || r == -ELOOP)
+		job->held = "its directory is not here";
+	return job->held ? 0 : r;
+}
+
+/* Modes at the end, when nothing is put into directories any more; and what files are now. */
+static void
+finish(struct run *run)
+{
+	for (size_t i = run->plan->n; i-- > 0;) {
+		const struct rsb_syncplan_job *job = &run->plan->jobs[i];
+		rsb_autoclose int fd = -1;
+
+		if (!job->done || job->act != RSB_MERGE_TAKE || !S_ISDIR(job->at.there->mode))
+			continue;
+		fd = rsb_beneath_open(run->sides.root_fd, job->at.path, O_RDONLY | O_DIRECTORY);
+		if (fd >= 0)
+			(void)fchmod(fd, job->at.there->mode & 01777);
+	}
+}
+
+static int
+publish(struct run *run, struct rsb_diag *diag)
+{
+	struct rsb_syncplan_job *jobs = run->plan->jobs;
+	const char *path = "";
+	int r = 0;
+
+	for (size_t i = run->plan->n; i-- > 0 && r >= 0;) {
+		path = jobs[i].at.path;
+		r = clear(run, &jobs[i]);
+	}
+	for (size_t i = 0; i < run->plan->n && r >= 0; i++) {
+		path = jobs[i].at.path;
+		r = bring(run, &jobs[i]);
+	}
+	if (r < 0) {
+		rsb_autofree char *quoted = rsb_str_quote(path);
+
+		rsb_publish_undo(run->publish);
+		return rsb_diag_set(diag, r, "%s cannot be brought here, so nothing was: %s",
+			quoted ? quoted : "?", strerror(-r));
+	}
+	finish(run);
+	return 0;
+}
+
+/* ---- the whole ---- */
+
+static void
+tell_all(struct run *run)
+{
+	for (size_t i = 0; i < run->plan->n; i++) {
+		const struct rsb_syncplan_job *job = &run->plan->jobs[i];
+		const bool does = job->done || run->out->dry_run;
+
+		if (job->unknown)
+			tell(run, RSB_SYNCOUT_HELD, job, "its directory cannot be read");
+		else if (job->held)
+			tell(run, RSB_SYNCOUT_HELD, job, job->held);
+		else if (job->act == RSB_MERGE_CONFLICT)
+			tell(run, RSB_SYNCOUT_CONFLICTS, job,
+				!job->at.there  ? "changed here, gone there"
+				: !job->at.here ? "gone here, changed there"
+						: "changed on both sides");
+		else if (job->act == RSB_MERGE_TAKE && does)
+			tell(run, RSB_SYNCOUT_COMES, job, NULL);
+		else if (job->act == RSB_MERGE_DROP && does)
+			tell(run, RSB_SYNCOUT_GOES, job, NULL);
+		else if (job->at.base && job->at.base->conflict && job->act != RSB_MERGE_NOTHING)
+			tell(run, RSB_SYNCOUT_CONFLICTS, job, "not resolved yet");
+		else if (job->act == RSB_MERGE_GIVE || job->act == RSB_MERGE_REMOVE)
+			tell(run, RSB_SYNCOUT_STAYS, job, NULL);
+	}
+}
+
+static int
+check_deletes(const struct run *run, struct rsb_diag *diag)
+{
+	size_t drop, all;
+
+	rsb_syncplan_count(run->plan, &drop, &all);
+	if (run->out->delete_many || run->out->dry_run || drop <= RSB_SYNCOUT_DELETES_MAX ||
+		drop * 100 <= all * RSB_SYNCOUT_DELETES_PERCENT)
+		return 0;
+	return rsb_diag_set(diag, -EPERM,
+		"%zu of %zu files are gone in the sandbox: nothing is changed here; "
+		"'rsb sync out --delete-many' deletes them here too",
+		drop, all);
+}
+
+/* The change time of what was renamed is new. */
+static void
+look_again(struct run *run)
+{
+	for (size_t i = 0; i < run->plan->n; i++) {
+		struct rsb_syncplan_job *job = &run->plan->jobs[i];
+		struct rsb_tree_leaf *leaf = (struct rsb_tree_leaf *)job->staged;
+		const char *name;
+		rsb_autoclose int dir = -1;
+		struct stat st;
+
+		if (!job->done || !leaf || job->act != RSB_MERGE_TAKE)
+			continue;
+		dir = rsb_beneath_parent(run->sides.root_fd, job->at.path, &name);
+		if (dir < 0 || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+			st.st_ino != leaf->here.ino)
+			leaf->here = (struct rsb_stamp){ 0 };
+		else
+			leaf->here.ctime_ns =
+				(int64_t)st.st_ctim.tv_sec * (int64_t)RSB_NSEC_PER_SEC +
+				st.st_ctim.tv_nsec;
+	}
+}
+
+static int
+save(struct run *run, struct rsb_diag *diag)
+{
+	RSB_CLEANUP(rsb_tree_done) struct rsb_tree next = { 0 };
+	int r;
+
+	look_again(run);
+	r = rsb_syncplan_manifest(run->plan, &next);
+	if (r >= 0)
+		r = rsb_manifest_save(run->out->state_dir, &next);
+	return r < 0 ? rsb_diag_set(diag, r, "what was synced cannot be noted: %s", strerror(-r))
+		     : 0;
+}
+
+int
+rsb_sync_out(const struct rsb_syncout *out, const struct rsb_sync_far *far,
+	struct rsb_syncout_stats *ret_stats, struct rsb_diag *diag)
+{
+	RSB_CLEANUP(run_done) struct run run = { .out = out };
+	int r;
+
+	r = rsb_sides_open(&run.sides, out, far, diag);
+	run.plan = &run.sides.plan;
+	if (r >= 0)
+		r = rsb_syncplan_make(run.plan, diag);
+	if (r >= 0)
+		r = fetch(&run, diag);
+	if (r >= 0)
+		r = check_deletes(&run, diag);
+	if (r >= 0 && !out->dry_run) {
+		/* Without a stage there is nothing to put, but there may be something to remove. */
+		if (!run.stage)
+			r = rsb_stage_open(run.sides.root_fd, out->name, &run.stage, diag);
+		if (r >= 0)
+			r = rsb_publish_new(
+				run.sides.root_fd, rsb_stage_fd(run.stage), &run.publish);
+		if (r >= 0)
+			r = publish(&run, diag);
+		if (r >= 0)
+			r = save(&run, diag);
+	}
+	if (r < 0)
+		return r;
+	tell_all(&run);
+	*ret_stats = run.stats;
+	return 0;
+}

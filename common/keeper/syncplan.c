@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT */
+#include "keeper/syncplan.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "keeper/gitout.h"
+#include "util/cleanup.h"
+#include "util/str.h"
+#include "util/walk.h"
+
+#define OURS ".rsb"
+
+void
+rsb_syncplan_done(struct rsb_syncplan *plan)
+{
+	rsb_tree_done(&plan->here);
+	rsb_tree_done(&plan->base);
+	rsb_tree_done(&plan->there);
+	free(plan->jobs);
+	free(plan->closed);
+	*plan = (struct rsb_syncplan){ 0 };
+}
+
+bool
+rsb_syncplan_leads_out(const char *path, const char *target)
+{
+	size_t depth = 0;
+	bool down = false;
+
+	if (target[0] == '/')
+		return true;
+	for (const char *p = path; *p; p++)
+		depth += *p == '/';
+	for (const char *p = target; *p;) {
+		size_t size = strcspn(p, "/");
+
+		/* Behind a name it may come out of another link. */
+		if (size == 2 && p[0] == '.' && p[1] == '.') {
+			if (down || depth-- == 0)
+				return true;
+		} else if (size > 0 && !(size == 1 && p[0] == '.')) {
+			down = true;
+		}
+		p += size + (p[size] == '/');
+	}
+	return false;
+}
+
+static bool
+is_below(const char *path, const char *dir)
+{
+	size_t size = strlen(dir);
+
+	return strncmp(path, dir, size) == 0 && path[size] == '/';
+}
+
+static bool
+is_plain(const struct rsb_tree_leaf *leaf)
+{
+	return S_ISREG(leaf->mode) || S_ISDIR(leaf->mode) || S_ISLNK(leaf->mode);
+}
+
+/* Two files that only their contents can tell apart. */
+static bool
+is_alike(const struct rsb_tree_leaf *a, const struct rsb_tree_leaf *b)
+{
+	return a && b && S_ISREG(a->mode) && a->mode == b->mode && a->size == b->size;
+}
+
+static const char *
+why_held(const struct rsb_syncplan *plan, const struct rsb_syncplan_job *job)
+{
+	const struct rsb_tree_leaf *leaf =
+		job->act == RSB_MERGE_DROP ? job->at.here : job->at.there;
+
+	if (!leaf || (job->act != RSB_MERGE_TAKE && job->act != RSB_MERGE_DROP &&
+			     job->act != RSB_MERGE_CONFLICT))
+		return NULL;
+	if (!is_plain(leaf))
+		return "it is a FIFO, socket or device";
+	if (job->act != RSB_MERGE_DROP && S_ISLNK(leaf->mode) &&
+		rsb_syncplan_leads_out(leaf->path, leaf->target))
+		return "it is a link that leads out";
+	return plan->trust_git ? NULL : rsb_gitout_held(leaf, &plan->here, &plan->there);
+}
+
+static int
+close_below(struct rsb_syncplan *plan, const char *path)
+{
+	char *copy = strdup(path);
+
+	if (!copy)
+		return -ENOMEM;
+	free(plan->closed);
+	plan->closed = copy;
+	return 0;
+}
+
+/* What was here and what is, as far as the stamp does not say it. */
+static void
+hash_here(const struct rsb_syncplan *plan, const struct rsb_merge_path *at)
+{
+	struct rsb_tree_leaf *here = at->here;
+	bool old = is_alike(here, at->base) && !rsb_stamp_is_same(&at->base->here, &here->here);
+	bool twin = is_alike(here, at->there) && !(at->base && at->base->mode);
+
+	/* What cannot be read counts as changed. */
+	if (here && (old || twin))
+		(void)rsb_tree_hash(plan->root_fd, here);
+}
+
+static void
+decide(const struct rsb_syncplan *plan, struct rsb_syncplan_job *job)
+{
+	struct rsb_merge_path *at = &job->at;
+	const enum rsb_merge_did there = rsb_merge_did(at->base, at->there, RSB_MERGE_THERE);
+
+	hash_here(plan, at);
+	job->act = rsb_merge_decide(rsb_merge_did(at->base, at->here, RSB_MERGE_HERE), there);
+	/* Directories have nothing to be kept twice. */
+	if (job->act == RSB_MERGE_CONFLICT && (!at->here || S_ISDIR(at->here->mode)) &&
+		(!at->there || S_ISDIR(at->there->mode)))
+		job->act = RSB_MERGE_NOTHING;
+	/* Both made the same. */
+	if (job->act == RSB_MERGE_CONFLICT && at->here && at->there &&
+		rsb_tree_is_same(at->here, at->there))
+		job->act = RSB_MERGE_NOTHING;
+	if (job->act == RSB_MERGE_CONFLICT && at->here && at->there && !at->here->hashed &&
+		is_alike(at->here, at->there))
+		(void)rsb_tree_hash(plan->root_fd, at->here);
+	job->unsure = there == RSB_MERGE_CHANGED &&
+		      (is_alike(at->there, at->base) || is_alike(at->there, at->here));
+	job->held = why_held(plan, job);
+}
+
+static int
+add_job(void *arg, const struct rsb_merge_path *at)
+{
+	struct rsb_syncplan *plan = arg;
+	struct rsb_syncplan_job *job;
+
+	if (strncasecmp(at->path, OURS, strlen(OURS)) == 0 &&
+		(at->path[strlen(OURS)] == '/' || !at->path[strlen(OURS)]))
+		return -EBADMSG;
+	if (plan->n == plan->cap) {
+		size_t cap = plan->cap ? 2 * plan->cap : 256;
+		struct rsb_syncplan_job *jobs = reallocarray(plan->jobs, cap, sizeof(*jobs));
+
+		if (!jobs)
+			return -ENOMEM;
+		plan->jobs = jobs;
+		plan->cap = cap;
+	}
+	job = &plan->jobs[plan->n++];
+	*job = (struct rsb_syncplan_job){ .at = *at };
+	if (plan->closed && is_below(at->path, plan->closed)) {
+		job->unknown = true;
+		return 0;
+	}
+	decide(plan, job);
+	if ((at->here && at->here->blind) || (at->there && at->there->blind)) {
+		job->act = RSB_MERGE_NOTHING;
+		job->unknown = true;
+		return close_below(plan, at->path);
+	}
+	/* What is in a directory that cannot be here stays there. */
+	if (rsb_tree_leaf_is(at->there, S_IFDIR) && at->here && !S_ISDIR(at->here->mode) &&
+		(job->act == RSB_MERGE_CONFLICT || job->held))
+		return close_below(plan, at->path);
+	return job->held && rsb_tree_leaf_is(at->there, S_IFDIR) && !at->here
+		       ? close_below(plan, at->path)
+		       : 0;
+}
+
+int
+rsb_syncplan_make(struct rsb_syncplan *plan, struct rsb_diag *diag)
+{
+	const struct rsb_merge_trees trees = {
+		.here = &plan->here, .base = &plan->base, .there = &plan->there
+	};
+	int r = rsb_merge_walk(&trees, add_job, plan);
+
+	return r == -EBADMSG ? rsb_diag_set(diag, r,
+				       "the sandbox's list holds what is never synced: " OURS)
+			     : r;
+}
+
+struct rsb_syncplan_job *
+rsb_syncplan_find(const struct rsb_syncplan *plan, const char *path)
+{
+	size_t low = 0;
+	size_t high = plan->n;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		int order = rsb_walk_compare(plan->jobs[mid].at.path, path);
+
+		if (order == 0)
+			return &plan->jobs[mid];
+		if (order < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return NULL;
+}
+
+bool
+rsb_syncplan_wants(const struct rsb_syncplan_job *job)
+{
+	return !job->held && !job->unknown && job->at.there && !S_ISDIR(job->at.there->mode) &&
+	       (job->act == RSB_MERGE_TAKE || job->act == RSB_MERGE_CONFLICT);
+}
+
+static void
+settle(struct rsb_syncplan_job *job, const struct rsb_tree *staged)
+{
+	const struct rsb_merge_path *at = &job->at;
+
+	job->staged = rsb_tree_find(staged, at->path);
+	if (!job->staged)
+		return;
+	if (S_ISLNK(job->staged->mode) && rsb_syncplan_leads_out(at->path, job->staged->target)) {
+		job->held = "it is a link that leads out";
+		job->staged = NULL;
+		return;
+	}
+	if (at->here && rsb_tree_is_same(at->here, job->staged)) {
+		job->act = RSB_MERGE_NOTHING;
+	} else if (at->base && at->base->mode && rsb_tree_is_same(at->base, job->staged)) {
+		/* Nothing happened there: what happened here goes there. */
+		job->act = at->here ? rsb_merge_did(at->base, at->here, RSB_MERGE_HERE) ==
+						      RSB_MERGE_SAME
+					      ? RSB_MERGE_NOTHING
+					      : RSB_MERGE_GIVE
+				    : RSB_MERGE_REMOVE;
+	}
+}
+
+void
+rsb_syncplan_settle(struct rsb_syncplan *plan, const struct rsb_tree *staged)
+{
+	for (size_t i = 0; i < plan->n; i++)
+		if (rsb_syncplan_wants(&plan->jobs[i]))
+			settle(&plan->jobs[i], staged);
+}
+
+void
+rsb_syncplan_count(const struct rsb_syncplan *plan, size_t *ret_drop, size_t *ret_all)
+{
+	*ret_drop = *ret_all = 0;
+	for (size_t i = 0; i < plan->n; i++) {
+		const struct rsb_syncplan_job *job = &plan->jobs[i];
+
+		if (!job->at.base || !job->at.base->mode || S_ISDIR(job->at.base->mode))
+			continue;
+		++*ret_all;
+		*ret_drop += job->act == RSB_MERGE_DROP && !job->held;
+	}
+}
+
+/* ---- what was then ---- */
+
+/* What both sides have now; contents: where they are known from. */
+static int
+add_both(struct rsb_tree *tree, const struct rsb_syncplan_job *job)
+{
+	const struct rsb_merge_path *at = &job->at;
+	struct rsb_tree_leaf leaf = job->staged ? *job->staged : *at->here;
+
+	/* Of two modes ours stays, and is what a sync in brings there. */
+	if (S_ISDIR(leaf.mode))
+		leaf = *at->there;
+
+	if (!leaf.hashed && at->base && at->base->hashed && is_alike(at->base, &leaf)) {
+		memcpy(leaf.sha, at->base->sha, sizeof(leaf.sha));
+		leaf.hashed = true;
+	}
+	leaf.here = job->done && job->staged ? job->staged->here
+		    : at->here               ? at->here->here
+					     : leaf.here;
+	leaf.there = at->there->there;
+	return rsb_tree_add(tree, &leaf);
+}
+
+static int
+add_conflict(struct rsb_tree *tree, const struct rsb_syncplan_job *job)
+{
+	struct rsb_tree_leaf leaf = { .path = (char *)job->at.path };
+
+	if (job->staged)
+		leaf = *job->staged;
+	leaf.conflict = true;
+	leaf.here = (struct rsb_stamp){ 0 };
+	if (job->at.there)
+		leaf.there = job->at.there->there;
+	return rsb_tree_add(tree, &leaf);
+}
+
+static int
+add_next(struct rsb_tree *tree, const struct rsb_syncplan_job *job)
+{
+	const struct rsb_merge_path *at = &job->at;
+
+	if (job->act == RSB_MERGE_CONFLICT && job->done)
+		return add_conflict(tree, job);
+	if (job->done && job->act == RSB_MERGE_DROP)
+		return 0;
+	if (job->done && at->there && S_ISDIR(at->there->mode))
+		return rsb_tree_add(tree, at->there);
+	if (job->done || (job->act == RSB_MERGE_NOTHING && !job->unknown && at->here && at->there))
+		return add_both(tree, job);
+	/* Gone on both sides. */
+	if (!at->base || (job->act == RSB_MERGE_NOTHING && !job->unknown))
+		return 0;
+	return rsb_tree_add(tree, at->base);
+}
+
+int
+rsb_syncplan_manifest(const struct rsb_syncplan *plan, struct rsb_tree *tree)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < plan->n && r >= 0; i++)
+		r = add_next(tree, &plan->jobs[i]);
+	return r;
+}

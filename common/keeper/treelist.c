@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+#include "keeper/treelist.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "proto/codec.h"
+#include "proto/limits.h"
+#include "util/cleanup.h"
+#include "util/clock.h"
+#include "util/str.h"
+
+#define HEAD_SIZE 4u
+#define RECORD_MAX ((size_t)16 << 10) /* two paths and some numbers */
+#define SECONDS_MAX ((int64_t)1 << 33)
+
+void
+rsb_treelist_init(struct rsb_treelist *list, struct rsb_tree *tree)
+{
+	list->tree = tree;
+	rsb_buf_init(&list->rest, 2 * RSB_FRAME_MAX + RECORD_MAX);
+}
+
+void
+rsb_treelist_done(struct rsb_treelist *list)
+{
+	rsb_buf_done(&list->rest);
+}
+
+/* Nothing but names between slashes; ret_parent: the size of the directory's path. */
+static bool
+is_path(struct rsb_bytes path, size_t *ret_parent)
+{
+	size_t start = 0;
+
+	for (size_t i = 0; i <= path.size; i++) {
+		if (i < path.size && path.data[i] != '/')
+			continue;
+		if (!rsb_str_is_component(
+			    (struct rsb_bytes){ .data = path.data + start, .size = i - start }))
+			return false;
+		*ret_parent = start ? start - 1 : 0;
+		start = i + 1;
+	}
+	return true;
+}
+
+static int
+check_parent(const struct rsb_treelist *list, const char *path, size_t size)
+{
+	rsb_autofree char *parent = strndup(path, size);
+
+	if (!parent)
+		return -ENOMEM;
+	return !size || rsb_tree_leaf_is(rsb_tree_find(list->tree, parent), S_IFDIR) ? 0 : -EBADMSG;
+}
+
+/* Times from another world are cut to what can be reckoned with. */
+static int64_t
+to_ns(const struct rsb_time *time)
+{
+	int64_t sec = rsb_max(rsb_min(time->sec, SECONDS_MAX), -SECONDS_MAX);
+
+	return sec * (int64_t)RSB_NSEC_PER_SEC +
+	       (int64_t)rsb_min(time->nsec, (uint64_t)RSB_NSEC_PER_SEC - 1);
+}
+
+static int
+take(struct rsb_treelist *list, struct rsb_bytes record)
+{
+	rsb_autofree char *path = NULL;
+	rsb_autofree char *target = NULL;
+	struct rsb_tree_leaf leaf = { 0 };
+	struct rsb_leaf from;
+	size_t parent = 0;
+	int r;
+
+	r = rsb_codec_decode(&rsb_desc_rsb_leaf, record, &from);
+	if (r < 0 || !is_path(from.path, &parent) ||
+		(from.target.size && memchr(from.target.data, 0, from.target.size)))
+		return -EBADMSG;
+	path = rsb_str_dup(from.path);
+	target = rsb_str_dup(from.target);
+	if (!path || !target)
+		return -ENOMEM;
+	r = check_parent(list, path, parent);
+	if (r < 0)
+		return r;
+	leaf.path = path;
+	leaf.target = target;
+	leaf.mode = (uint32_t)(from.mode & (S_IFMT | 01777));
+	leaf.size = from.size;
+	leaf.blind = from.error != 0;
+	leaf.there = (struct rsb_stamp){
+		.mtime_ns = to_ns(&from.mtime), .ctime_ns = to_ns(&from.ctime), .ino = from.ino
+	};
+	return leaf.mode ? rsb_tree_add(list->tree, &leaf) : -EBADMSG;
+}
+
+int
+rsb_treelist_feed(struct rsb_treelist *list, struct rsb_bytes data)
+{
+	while (data.size) {
+		size_t n = rsb_min(data.size, (size_t)RSB_FRAME_MAX);
+		int r = rsb_buf_append(&list->rest, data.data, n);
+
+		data.data += n;
+		data.size -= n;
+		while (r >= 0 && rsb_buf_len(&list->rest) >= HEAD_SIZE) {
+			const uint8_t *head = rsb_buf_head(&list->rest);
+			size_t size = head[0] | (size_t)head[1] << 8 | (size_t)head[2] << 16 |
+				      (size_t)head[3] << 24;
+
+			if (size > RECORD_MAX)
+				return -EBADMSG;
+			if (rsb_buf_len(&list->rest) < HEAD_SIZE + size)
+				break;
+			r = take(
+				list, (struct rsb_bytes){ .data = head + HEAD_SIZE, .size = size });
+			rsb_buf_consume(&list->rest, HEAD_SIZE + size);
+		}
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int
+rsb_treelist_end(const struct rsb_treelist *list)
+{
+	return rsb_buf_len(&list->rest) ? -EBADMSG : 0;
+}

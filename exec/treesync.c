@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT */
+#include "exec/treesync.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "exec/run.h"
+#include "util/cleanup.h"
+#include "util/str.h"
+
+#define TIMEOUT_NS (60 * RSB_NSEC_PER_SEC)
+#define SHOWN_MAX 4096u
+
+/* What the words are for either direction. */
+static const char *const keys[] = {
+	[RSB_SYNCOUT_COMES] = "comes",
+	[RSB_SYNCOUT_GOES] = "goes",
+	[RSB_SYNCOUT_CONFLICTS] = "conflicts",
+	[RSB_SYNCOUT_HELD] = "held",
+	[RSB_SYNCOUT_STAYS] = "stays",
+};
+
+static void
+on_progress(void *arg, const struct rsb_sync_stats *stats)
+{
+	struct rsb_treesync *sync = arg;
+
+	rsb_progress_sync(&sync->progress, stats);
+}
+
+static void
+on_notice(void *arg, const char *text)
+{
+	struct rsb_treesync *sync = arg;
+
+	rsb_progress_done(&sync->progress);
+	if (!sync->common->quiet)
+		(void)fprintf(stderr, "rsb %s: %s\n", sync->verb->name, text);
+}
+
+static void
+note_item(struct rsb_treesync *sync, enum rsb_syncout_item item, const char *path, const char *why)
+{
+	RSB_CLEANUP(rsb_json_freep) struct rsb_json *object = rsb_json_new_object();
+
+	if (!sync->items[item])
+		sync->items[item] = rsb_json_new_array();
+	if (!object || !sync->items[item] || rsb_json_set_str(object, "path", path) < 0 ||
+		(why && rsb_json_set_str(object, "why", why) < 0))
+		return;
+	(void)rsb_json_set(sync->items[item], NULL, rsb_steal(&object));
+}
+
+static void
+on_item(void *arg, enum rsb_syncout_item item, const char *path, const char *why)
+{
+	struct rsb_treesync *sync = arg;
+	const bool warns = item == RSB_SYNCOUT_CONFLICTS || item == RSB_SYNCOUT_HELD;
+	char shown[SHOWN_MAX];
+
+	/* Names are the sandbox's: no bytes of theirs reach a terminal. */
+	rsb_str_escape(rsb_bytes_str(path), shown, sizeof shown);
+	if (sync->common->json) {
+		note_item(sync, item, shown, why);
+		return;
+	}
+	if (sync->dry_run) {
+		(void)printf("%s: %s%s%s\n", keys[item], shown, why ? ": " : "", why ? why : "");
+	} else if (warns && !sync->common->quiet) {
+		rsb_progress_done(&sync->progress);
+		(void)fprintf(stderr, "rsb %s: %s %s: %s\n", sync->verb->name, shown,
+			item == RSB_SYNCOUT_HELD ? "is left as it was" : "is in conflict",
+			why ? why : "");
+	}
+}
+
+struct way {
+	struct rsb_keeper_target target;
+	struct rsb_secret key;
+	struct rsb_sync_far far;
+};
+
+static void
+way_done(struct way *way)
+{
+	rsb_keeper_target_done(&way->target);
+	rsb_secret_done(&way->key);
+}
+
+static int
+find_way(const struct rsb_treesync *sync, struct way *way, struct rsb_diag *diag)
+{
+	RSB_CLEANUP(rsb_sandbox_done) struct rsb_sandbox sandbox = { 0 };
+	struct rsb_verb_session *session = sync->session;
+	int r;
+
+	r = rsb_keeper_resume(&session->env, &session->state, &sandbox, diag);
+	if (r >= 0)
+		r = rsb_state_key(session->dir, &way->key);
+	if (r >= 0)
+		r = rsb_keeper_target(&session->env, &session->state, &sandbox, &way->target);
+	if (r < 0)
+		return r;
+	way->far = (struct rsb_sync_far){ .target = &way->target.target,
+		.sandbox_id = session->state.sandbox_id,
+		.key = &way->key,
+		.timeout_ns = TIMEOUT_NS };
+	return 0;
+}
+
+static int
+go(struct rsb_treesync *sync, bool note, struct rsb_diag *diag)
+{
+	RSB_CLEANUP(way_done) struct way way = { 0 };
+	const struct rsb_state *state = &sync->session->state;
+	const struct rsb_sync tree = { .dir = state->local_dir,
+		.exclude = &sync->session->config.sync.exclude,
+		.more = sync->exclude,
+		.progress = on_progress,
+		.notice = on_notice,
+		.arg = sync };
+	const struct rsb_syncout what = { .sync = &tree,
+		.state_dir = rsb_state_path(sync->session->dir),
+		.name = state->name,
+		.dry_run = sync->dry_run,
+		.delete_many = sync->delete_many,
+		.trust_git = sync->trust_git,
+		.item = on_item };
+	int r;
+
+	if (!state->local_dir[0])
+		return rsb_diag_set(diag, -EINVAL,
+			"no directory belongs to %s: it was not made by 'rsb up'", state->name);
+	r = find_way(sync, &way, diag);
+	if (r < 0)
+		return r;
+	rsb_progress_init(
+		&sync->progress, sync->out ? "syncing out" : "syncing in", sync->common->quiet);
+	if (note)
+		r = rsb_sync_note(&what, &way.far, diag);
+	else
+		r = sync->out ? rsb_sync_out(&what, &way.far, &sync->stats, diag)
+			      : rsb_sync_update(&what, &way.far, &sync->stats, diag);
+	rsb_progress_done(&sync->progress);
+	return r;
+}
+
+int
+rsb_treesync_run(struct rsb_treesync *sync, struct rsb_diag *diag)
+{
+	return go(sync, false, diag);
+}
+
+int
+rsb_treesync_note(struct rsb_treesync *sync, struct rsb_diag *diag)
+{
+	return go(sync, true, diag);
+}
+
+void
+rsb_treesync_done(struct rsb_treesync *sync)
+{
+	for (size_t i = 0; i < RSB_SYNCOUT_ITEM_N; i++)
+		rsb_json_free(sync->items[i]);
+}
+
+static int
+say_json(const struct rsb_treesync *sync)
+{
+	RSB_CLEANUP(rsb_report_done) struct rsb_report report = { 0 };
+
+	rsb_report_init(&report);
+	rsb_report_sandbox(&report, &sync->session->state);
+	rsb_report_str(&report, "dir", sync->session->state.local_dir);
+	rsb_report_str(&report, "direction", sync->out ? "out" : "in");
+	rsb_report_bool(&report, "dry_run", sync->dry_run);
+	rsb_report_number(&report, "packed", sync->stats.packed);
+	for (size_t i = 0; i < RSB_SYNCOUT_ITEM_N; i++)
+		rsb_report_json(&report, keys[i],
+			sync->items[i] ? rsb_json_ref(sync->items[i]) : rsb_json_new_array());
+	return rsb_report_print(&report);
+}
+
+int
+rsb_treesync_say(const struct rsb_treesync *sync)
+{
+	const uint64_t *n = sync->stats.items;
+	const int conflicts = n[RSB_SYNCOUT_CONFLICTS] > 0;
+	int r = 0;
+
+	if (sync->common->json)
+		r = say_json(sync);
+	else if (!sync->common->quiet && !sync->dry_run)
+		(void)printf("%s %s: %llu changed, %llu removed, %llu in conflict, %llu left as "
+			     "they were\n",
+			sync->session->state.name, sync->out ? "synced out" : "synced in",
+			(unsigned long long)n[RSB_SYNCOUT_COMES],
+			(unsigned long long)n[RSB_SYNCOUT_GOES],
+			(unsigned long long)n[RSB_SYNCOUT_CONFLICTS],
+			(unsigned long long)n[RSB_SYNCOUT_HELD]);
+	return r < 0 ? r : conflicts;
+}
+
+void
+rsb_treesync_settle(const char *socket)
+{
+	char *const argv[] = { (char *)"true", NULL };
+	const char *const env[] = { NULL };
+	const struct rsb_run run = {
+		.socket = socket, .argv = argv, .env = env, .cwd = "", .no_stdin = true
+	};
+	struct rsb_run_result result;
+	struct rsb_diag diag = { 0 };
+
+	if (access(socket, F_OK) == 0)
+		rsb_run(&run, &result, &diag);
+}

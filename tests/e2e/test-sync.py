@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: MIT
+"""A directory and the sandbox that it went into, changed on both sides."""
+
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import subprocess
+
+import harness
+from harness import check, equal
+
+
+def tree(root):
+    """What is below a directory, as one can compare it."""
+    found = {}
+    for folder, dirs, files in os.walk(os.fsencode(root)):
+        for name in dirs + files:
+            path = os.path.join(folder, name)
+            key = os.path.relpath(path, os.fsencode(root))
+            if key.split(b"/")[0] == b".rsb":
+                continue
+            if os.path.islink(path):
+                found[key] = ("link", os.readlink(path))
+            elif os.path.isdir(path):
+                found[key] = ("dir",)
+            else:
+                with open(path, "rb") as f:
+                    found[key] = ("file", os.lstat(path).st_mode & 0o777, f.read())
+    return found
+
+
+def put(root, **files):
+    for name, text in files.items():
+        path = pathlib.Path(root, name.replace("__", "/"))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def sync(world, box, *args, status=0):
+    r = world.rsb("sync", *args, "--json", box.name, check_status=status)
+    return json.loads(r.stdout) if r.stdout else r
+
+
+def paths(answer, key):
+    return sorted(item["path"] for item in answer[key])
+
+
+@contextlib.contextmanager
+def project(world, **files):
+    source = world.fresh("src")
+    put(source, **files)
+    with world.sandbox(source) as box:
+        yield box
+
+
+def test_round_trip_with_edits_on_both_sides(world):
+    with project(world, keep="k", there="old", here="old", gone__a="1", gone__b="2", turn="file") as box:
+        src = pathlib.Path(box.source)
+        put(src, here="mine", fresh_here="f")
+        box.sh("echo -n theirs > there; mkdir -p new/deep; echo -n n > new/deep/file; chmod 755 new/deep/file;"
+               "rm -r gone; ln -s file new/deep/link; rm turn; mkdir turn; echo -n x > turn/inside;"
+               "touch -d @1000000000.123456789 new/deep/file")
+        before = tree(src)
+        r = world.rsb("sync", "out", "--dry-run", box.name)
+        equal(tree(src), before, "a dry run changes nothing")
+        check(b"comes: new/deep/file" in r.stdout and b"goes: gone/a" in r.stdout, r.stdout)
+        answer = sync(world, box, "out")
+        equal(paths(answer, "comes"), ["new", "new/deep", "new/deep/file", "new/deep/link", "there", "turn", "turn/inside"])
+        equal(paths(answer, "goes"), ["gone", "gone/a", "gone/b"])
+        equal(paths(answer, "stays"), ["fresh_here", "here"])
+        equal((src / "there").read_text(), "theirs")
+        equal((src / "here").read_text(), "mine")
+        check(not (src / "gone").exists(), "what is gone there is gone here")
+        equal(os.readlink(src / "new/deep/link"), "file")
+        equal((src / "turn/inside").read_text(), "x")
+        st = (src / "new/deep/file").stat()
+        equal((st.st_mode & 0o777, st.st_mtime_ns), (0o755, 1000000000123456789))
+        check(not (src / ".rsb").exists(), "the stage is gone")
+        # Once more there is nothing to do, and no file is sent.
+        answer = sync(world, box, "out")
+        equal([len(answer[k]) for k in ("comes", "goes", "conflicts", "held")], [0, 0, 0, 0], answer)
+        equal(answer["packed"], 0, "bytes")
+        # And the other way: only what changed here.
+        os.unlink(src / "keep")
+        answer = sync(world, box, "in")
+        equal(paths(answer, "comes"), ["fresh_here", "here"])
+        equal(paths(answer, "goes"), ["keep"])
+        equal(box.sh("cat here fresh_here; ls keep 2>&1 | wc -l; cat there").split(), ["minef1", "theirs"])
+        equal(box.read("here"), b"mine", "the mount sees it")
+        answer = sync(world, box, "status")
+        equal([len(answer[k]) for k in ("comes", "goes", "conflicts", "held", "stays")], [0] * 5, answer)
+
+
+def test_conflicts_keep_both(world):
+    with project(world, both="old", edited="old", removed="old", twin="old") as box:
+        src = pathlib.Path(box.source)
+        put(src, both="mine", edited="mine", twin="same")
+        (src / "removed").unlink()
+        box.sh("echo -n theirs > both; rm edited; echo -n theirs > removed; echo -n same > twin")
+        answer = sync(world, box, "out", status=1)
+        equal(paths(answer, "conflicts"), ["both", "edited", "removed"])
+        equal((src / "both").read_text(), "mine")
+        equal((src / "both.rsb-conflict").read_text(), "theirs")
+        equal((src / "edited").read_text(), "mine")
+        equal((src / "removed.rsb-conflict").read_text(), "theirs")
+        check(not (src / "removed").exists(), "removed here stays so")
+        # They stay conflicts until they are resolved, and nothing goes in over them.
+        equal(paths(sync(world, box, "status", status=1), "conflicts"), ["both", "edited", "removed"])
+        sync(world, box, "in", status=1)
+        equal(box.read("both"), b"theirs")
+        for path, whose in (("both", "--ours"), ("edited", "--theirs"), ("removed", "--theirs")):
+            world.run("rsb", "sync", "resolve", path, whose, cwd=src)
+        equal((src / "both").read_text(), "mine")
+        equal((src / "removed").read_text(), "theirs")
+        check(not (src / "edited").exists(), "theirs is gone")
+        check(not list(src.glob("*.rsb-conflict")), "no copies are left")
+        answer = sync(world, box, "in")
+        equal(paths(answer, "comes"), ["both"])
+        equal(box.read("both"), b"mine")
+        r = world.run("rsb", "sync", "resolve", "both", "--ours", cwd=src, check_status=125)
+        check(b"in no conflict" in r.stderr, r.stderr)
+
+
+def test_many_deletions_need_a_word(world):
+    with project(world, **{f"d__{i}": "x" for i in range(40)}) as box:
+        src = pathlib.Path(box.source)
+        before = tree(src)
+        box.sh("rm -r d; echo -n y > other")
+        r = world.rsb("sync", "out", box.name, check_status=125)
+        check(b"40 of 40 files are gone" in r.stderr, r.stderr)
+        equal(tree(src), before, "nothing is changed")
+        sync(world, box, "out", "--delete-many")
+        equal(tree(src), {b"other": ("file", 0o644, b"y")})
+
+
+def test_names_with_every_byte(world):
+    with project(world, a="1") as box:
+        box.exec("python3", "-c", """
+import os
+for c in range(1, 256):
+    if c != ord("/"):
+        with open(b"n" + bytes([c]) + b"x", "wb") as f:
+            f.write(bytes([c]))
+os.mkdir(b"\\xff\\n")
+os.symlink(b"..", b"\\xff\\n/up")
+""")
+        answer = sync(world, box, "out")
+        equal(len(answer["comes"]), 254 + 2)
+        for c in range(1, 256):
+            if c != ord("/"):
+                with open(os.fsencode(box.source) + b"/n" + bytes([c]) + b"x", "rb") as f:
+                    equal(f.read(), bytes([c]))
+        equal(os.readlink(os.fsencode(box.source) + b"/\xff\n/up"), b"..")
+
+
+def test_nothing_leads_out_and_git_takes_no_orders(world):
+    outside = world.fresh("outside")
+    put(outside, secret="s")
+    source = world.fresh("src")
+    put(source, d__file="f")
+    subprocess.run(["git", "init", "-q", source], check=True, env=world.env)
+    with world.sandbox(source) as box:
+        src = pathlib.Path(box.source)
+        before = tree(src)
+        box.sh("echo evil >> .git/config; echo evil > .git/hooks/post-checkout; chmod 755 .git/hooks/post-checkout;"
+               "mkdir -p .git/info; echo '* filter=evil' > .git/info/attributes; rm -rf .git/hooks/pre-commit.sample;"
+               f"ln -s {outside}/secret abs; ln -s ../../x up; mkfifo pipe; rm -r d; ln -s {outside} d;"
+               "mkdir -p bare/objects bare/refs bare/hooks; echo 'ref: refs/heads/x' > bare/HEAD; echo evil > bare/config;"
+               "mkdir -p sub; echo 'gitdir: /tmp' > sub/.git; mkdir -p .GIT/hooks; echo evil > .GIT/config;"
+               "mkdir -p .git/refs/heads; echo x > .git/refs/heads/config; ln -s /etc .git/objects/link")
+        answer = sync(world, box, "out")
+        held = paths(answer, "held")
+        for name in (".git/config", ".git/hooks/post-checkout", ".git/info/attributes", "abs", "up", "pipe", "d",
+                     "bare/HEAD", "sub/.git", ".GIT/config", ".GIT/hooks", ".git/objects/link"):
+            check(name in held, f"{name} is not in {held}")
+        check(".git/hooks/pre-commit.sample" not in paths(answer, "goes"), "deletions of hooks stay there")
+        after = tree(src)
+        for name in (b"abs", b"up", b"pipe", b"bare/HEAD", b"sub/.git", b".GIT/config", b".git/hooks/post-checkout"):
+            check(name not in after, name)
+        equal(after[b".git/config"], before[b".git/config"], "the settings")
+        equal(after[b".git/refs/heads/config"], ("file", 0o644, b"x\n"), "a branch called config")
+        check((src / "d").is_dir() and not (src / "d").is_symlink(), "no link in its place")
+        equal(tree(outside), {b"secret": ("file", 0o644, b"s")})
+        # A repository that is put together in two syncs is none either.
+        box.sh("mkdir -p late; echo 'ref: refs/heads/x' > late/HEAD; echo evil > late/config")
+        sync(world, box, "out")
+        box.sh("mkdir late/objects late/refs; touch late/objects/a late/refs/b")
+        answer = sync(world, box, "out")
+        check("late/objects" in paths(answer, "held"), answer["held"])
+        r = subprocess.run(["git", "rev-parse", "--git-dir"], cwd=src / "late", capture_output=True, env=world.env, check=True)
+        check(r.stdout.strip() != b".", "git takes it for no repository")
+        # Who trusts it gets it.
+        answer = sync(world, box, "out", "--trust-git")
+        check(".git/hooks/post-checkout" in paths(answer, "comes"), answer["comes"])
+
+
+def test_what_a_file_has(world):
+    with project(world, a="1") as box:
+        box.exec("python3", "-c", """
+import os
+with open("sparse", "wb") as f:
+    f.truncate(1 << 30)
+    f.seek(1 << 29)
+    f.write(b"x" * 4096)
+with open("one", "wb") as f:
+    f.write(b"linked")
+os.link("one", "two")
+os.chmod("one", 0o4755)
+""")
+        sync(world, box, "out")
+        src = pathlib.Path(box.source)
+        st = (src / "sparse").stat()
+        equal(st.st_size, 1 << 30)
+        check(st.st_blocks * 512 < 1 << 20, f"{st.st_blocks} blocks")
+        with open(src / "sparse", "rb") as f:
+            f.seek(1 << 29)
+            equal(f.read(4097), b"x" * 4096 + b"\0")
+        equal((src / "one").stat().st_ino, (src / "two").stat().st_ino, "one file")
+        equal((src / "one").stat().st_mode & 0o7777, 0o755, "no set-user-ID")
+
+
+def test_many_small_files(world):
+    n = harness.how_many(500, 5000, 20000)
+    with project(world, a="1") as box:
+        box.sh(f"mkdir many; cd many; for i in $(seq {n}); do echo $i > $i; done")
+        answer = sync(world, box, "out")
+        equal(len(answer["comes"]), n + 1)
+        box.sh("echo changed > many/7; echo more > many/more")
+        answer = sync(world, box, "out")
+        equal(paths(answer, "comes"), ["many/7", "many/more"])
+        check(answer["packed"] < 4096, f"{answer['packed']} bytes for two files")
+
+
+def test_a_disk_that_fills_leaves_the_tree_as_it_was(world):
+    if os.geteuid() != 0:
+        print("skipped: an ordinary user mounts no disk of 8 MiB")
+        return
+    source = world.fresh("src")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", source], check=True)
+    try:
+        put(source, a="old", b="old")
+        with world.sandbox(source) as box:
+            before = tree(source)
+            box.sh("echo new > a; rm b; head -c 12000000 /dev/urandom > big")
+            r = world.rsb("sync", "out", box.name, check_status=125)
+            check(b"No space left" in r.stderr, r.stderr)
+            equal(tree(source), before, "as it was")
+            box.sh("head -c 100000 /dev/urandom > big")
+            sync(world, box, "out")
+            check(b"b" not in tree(source), "complete")
+    finally:
+        subprocess.run(["umount", source], check=True)
+
+
+def test_killed_at_any_point(world):
+    with project(world, **{f"f{i}": "old" for i in range(40)}) as box:
+        src = pathlib.Path(box.source)
+        for round_n in range(harness.how_many(3, 8, 30)):
+            text = f"new {round_n}"
+            before = {p.name: p.read_bytes() for p in src.iterdir() if p.is_file()}
+            box.sh(f"for i in $(seq 0 39); do echo -n '{text}' > f$i; done")
+            with subprocess.Popen(["rsb", "sync", "out", "-q", box.name], env=world.env, stderr=subprocess.DEVNULL) as rsb:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    rsb.wait(timeout=0.02 * (round_n + 1))
+                rsb.send_signal(signal.SIGKILL)
+            for name, old in before.items():
+                check((src / name).read_bytes() in (old, text.encode()), f"{name} is half")
+            sync(world, box, "out")
+            equal({p.read_text() for p in src.iterdir() if p.is_file()}, {text}, "complete")
+            check(not (src / ".rsb").exists() or not list((src / ".rsb").iterdir()), "no stage is left")
+
+
+def test_what_is_excluded_is_so_both_ways(world):
+    with project(world, **{".rsbignore": "*.log\n", "a__node_modules__x": "1", "b.log": "here"}) as box:
+        src = pathlib.Path(box.source)
+        box.sh("mkdir -p deep/node_modules; echo 1 > deep/node_modules/y; echo there > b.log; echo 1 > deep/c.log")
+        answer = sync(world, box, "out")
+        equal(paths(answer, "comes"), ["deep"])
+        equal((src / "b.log").read_text(), "here")
+        check((src / "a/node_modules/x").exists(), "what never went in is not gone")
+
+
+def test_bad_calls(world):
+    with project(world, a="1") as box:
+        for args in (("sync",), ("sync", "up"), ("sync", "out", "a", "b"), ("sync", "resolve"), ("sync", "resolve", "a"),
+                     ("sync", "out", "--ours")):
+            world.rsb(*args, check_status=2)
+        r = world.rsb("sync", "out", "nobody", check_status=125)
+        check(b"there is no sandbox 'nobody'" in r.stderr, r.stderr)
+        # A record that is damaged counts as none: contents are compared.
+        with open(box.state("manifest"), "r+b") as f:
+            f.seek(20)
+            f.write(b"\xff\xff")
+        answer = sync(world, box, "out")
+        equal([len(answer[k]) for k in ("comes", "goes", "conflicts")], [0, 0, 0], answer)
+
+
+harness.main(globals())

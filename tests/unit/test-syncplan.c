@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "keeper/gitout.h"
+#include "keeper/syncplan.h"
+#include "tests/unit/unit.h"
+
+#define FILE_MODE (S_IFREG | 0644)
+
+static void
+add(struct rsb_tree *tree, const char *path, uint32_t mode, char what)
+{
+	struct rsb_tree_leaf leaf = { .path = (char *)path, .mode = mode, .hashed = S_ISREG(mode) };
+	char target[] = { what, '\0' };
+
+	leaf.target = S_ISLNK(mode) ? target : NULL;
+	leaf.sha[0] = (uint8_t)what;
+	ck_assert_int_eq(rsb_tree_add(tree, &leaf), 0);
+}
+
+/* A side is '-' (not there), or what a file, 'd' directory, or 'l' link holds. */
+static uint32_t
+mode_of(char side)
+{
+	return side == 'd' ? S_IFDIR | 0755 : side == 'l' ? S_IFLNK | 0777 : FILE_MODE;
+}
+
+START_TEST(each_of_three_sides)
+{
+	static const struct {
+		const char *sides; /* here, base, there */
+		enum rsb_merge_act act;
+	} cases[] = {
+		{ "aaa", RSB_MERGE_NOTHING },
+		{ "aab", RSB_MERGE_TAKE },
+		{ "aa-", RSB_MERGE_DROP },
+		{ "baa", RSB_MERGE_GIVE },
+		{ "bab", RSB_MERGE_NOTHING },
+		{ "bac", RSB_MERGE_CONFLICT },
+		{ "ba-", RSB_MERGE_CONFLICT },
+		{ "-aa", RSB_MERGE_REMOVE },
+		{ "-ab", RSB_MERGE_CONFLICT },
+		{ "-a-", RSB_MERGE_NOTHING },
+		{ "a--", RSB_MERGE_GIVE },
+		{ "--a", RSB_MERGE_TAKE },
+		{ "a-a", RSB_MERGE_NOTHING },
+		{ "a-b", RSB_MERGE_CONFLICT },
+		/* Of other kinds. */
+		{ "ddd", RSB_MERGE_NOTHING },
+		{ "dd-", RSB_MERGE_DROP },
+		{ "d-d", RSB_MERGE_NOTHING },
+		{ "--d", RSB_MERGE_TAKE },
+		{ "aad", RSB_MERGE_TAKE },
+		{ "dda", RSB_MERGE_TAKE },
+		{ "bad", RSB_MERGE_CONFLICT },
+		{ "ddl", RSB_MERGE_TAKE },
+		{ "lla", RSB_MERGE_TAKE },
+		{ "lal", RSB_MERGE_NOTHING },
+		{ "dla", RSB_MERGE_CONFLICT },
+		{ "ll-", RSB_MERGE_DROP },
+		{ "d-a", RSB_MERGE_CONFLICT },
+		{ "-d-", RSB_MERGE_NOTHING },
+	};
+
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(cases); i++) {
+		RSB_CLEANUP(rsb_syncplan_done) struct rsb_syncplan plan = { .root_fd = -1 };
+		struct rsb_tree *trees[] = { &plan.here, &plan.base, &plan.there };
+		struct rsb_diag diag = { 0 };
+
+		for (size_t side = 0; side < 3; side++)
+			if (cases[i].sides[side] != '-')
+				add(trees[side], "x", mode_of(cases[i].sides[side]),
+					cases[i].sides[side]);
+		ck_assert_int_eq(rsb_syncplan_make(&plan, &diag), 0);
+		ck_assert_uint_eq(plan.n, 1);
+		ck_assert_msg(plan.jobs[0].act == cases[i].act, "%s: %d", cases[i].sides,
+			(int)plan.jobs[0].act);
+	}
+}
+END_TEST
+
+START_TEST(our_own_directory_is_refused)
+{
+	RSB_CLEANUP(rsb_syncplan_done) struct rsb_syncplan plan = { .root_fd = -1 };
+	struct rsb_diag diag = { 0 };
+
+	add(&plan.there, ".RSB", S_IFDIR | 0755, 'd');
+	ck_assert_int_eq(rsb_syncplan_make(&plan, &diag), -EBADMSG);
+}
+END_TEST
+
+START_TEST(links_that_lead_out)
+{
+	static const struct {
+		const char *path, *target;
+		bool out;
+	} cases[] = {
+		{ "a", "b", false },
+		{ "a", "/b", true },
+		{ "a", "..", true },
+		{ "d/a", "..", false },
+		{ "d/a", "../..", true },
+		{ "d/a", "../b/./c", false },
+		{ "d/a", "b/..", true },
+		{ "d/e/a", "../../x", false },
+		{ "a", "./../b", true },
+		{ "d/a", "..//../b", true },
+		{ "a", "...", false },
+	};
+
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(cases); i++)
+		ck_assert_msg(
+			rsb_syncplan_leads_out(cases[i].path, cases[i].target) == cases[i].out,
+			"%s -> %s", cases[i].path, cases[i].target);
+}
+END_TEST
+
+START_TEST(what_gives_git_orders)
+{
+	static const struct {
+		const char *path;
+		uint32_t mode;
+		bool held;
+	} cases[] = {
+		{ ".git", S_IFDIR, false },
+		{ ".git", S_IFREG, true },
+		{ ".git", S_IFLNK, true },
+		{ ".git/HEAD", S_IFREG, false },
+		{ ".git/HEAD", S_IFLNK, true },
+		{ ".git/config", S_IFREG, true },
+		{ "sub/.Git/CONFIG.worktree", S_IFREG, true },
+		{ ".git/hooks", S_IFDIR, true },
+		{ ".git/hooks/x", S_IFREG, true },
+		{ ".git/info/attributes", S_IFREG, true },
+		{ ".git/info/exclude", S_IFREG, false },
+		{ ".git/refs/heads/config", S_IFREG, false },
+		{ ".git/logs/refs/heads/hooks/a", S_IFREG, false },
+		{ ".git/modules/refs/x/config", S_IFREG, true },
+		{ ".git/worktrees/w/gitdir", S_IFREG, true },
+		{ ".gitmodules", S_IFREG, false },
+		{ "hooks/config", S_IFREG, false },
+		{ "old/config", S_IFREG, true },
+		{ "old/refs/heads/config", S_IFREG, false },
+		{ "new/refs", S_IFDIR, true },
+		{ "new/config", S_IFREG, false },
+	};
+	RSB_CLEANUP(rsb_tree_done) struct rsb_tree here = { 0 };
+	RSB_CLEANUP(rsb_tree_done) struct rsb_tree there = { 0 };
+	static const char *const repository[] = { "old", "old/HEAD", "old/objects", "old/refs" };
+
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(repository); i++)
+		add(&here, repository[i], S_IFDIR, 'd');
+	add(&there, "new", S_IFDIR, 'd');
+	add(&there, "new/HEAD", S_IFREG, 'a');
+	add(&there, "new/objects", S_IFDIR, 'd');
+	add(&there, "new/refs", S_IFDIR, 'd');
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(cases); i++) {
+		const struct rsb_tree_leaf leaf = { .path = (char *)cases[i].path,
+			.mode = cases[i].mode };
+
+		ck_assert_msg((rsb_gitout_held(&leaf, &here, &there) != NULL) == cases[i].held,
+			"%s", cases[i].path);
+	}
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const tests[] = { each_of_three_sides, our_own_directory_is_refused,
+		links_that_lead_out, what_gives_git_orders };
+
+	return unit_run("syncplan", tests, RSB_ARRAY_SIZE(tests));
+}
