@@ -102,13 +102,21 @@ begin_open(fuse_req_t req, struct rsb_inode *inode, const struct fuse_file_info 
 {
 	struct rsb_fop *fop = rsb_fop_new(req);
 	struct rsb_handle *handle;
+	uint64_t fh;
 	int r;
 
 	if (!fop)
 		return NULL;
 	fop->inode = rsb_inode_ref(inode);
 	fop->fi = *fi;
-	r = rsb_handle_open(fop->fs->handles, inode, rsb_fop_new_id(fop->fs), fi->flags, &handle);
+	fh = rsb_fop_new_id(fop->fs);
+	/* The kernel had it before the crash, and has closed it since: there is nobody to tell. */
+	if (rsb_fop_was_answered(fop) && !rsb_handle_get(fop->fs->handles, fh)) {
+		fuse_reply_none(rsb_steal(&fop->req));
+		rsb_fop_free(fop);
+		return NULL;
+	}
+	r = rsb_handle_open(fop->fs->handles, inode, fh, fi->flags, &handle);
 	if (r < 0) {
 		rsb_reply_err(fop, r);
 		return NULL;

@@ -111,6 +111,22 @@ def test_requests_under_way(tmp):
         assert mount_ops.get(b.workspace + "/exclusive") == b"mine"
 
 
+def test_an_open_file_that_was_closed_meanwhile(tmp):
+    """The kernel had it at once and closed it; nobody over there has answered yet."""
+    with box(tmp) as b:
+        name = b.mount + "/x"
+        mount_ops.put(name, b"hello")
+        with stopped(b):
+            os.close(os.open(name, os.O_RDONLY))
+            crash(b)
+        wait_until(lambda: os.stat(name).st_size == 5, "it is seen")
+        for _ in range(3):
+            b.command()  # so that attributes are asked for, by an open file if there is any
+            os.chmod(name, 0o600)
+            os.truncate(name, 5)
+            assert mount_ops.get(name) == b"hello"
+
+
 def test_data_that_was_not_sent(tmp):
     with box(tmp) as b:
         plain = os.open(b.mount + "/plain", os.O_CREAT | os.O_RDWR)
