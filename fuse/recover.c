@@ -110,7 +110,9 @@ handle_hand(struct rsb_fs *fs, struct rsb_fuse_session *session, uint64_t unique
 	memcpy(&head, shared->request, sizeof(head));
 	if (!begun)
 		*hand = (struct rsb_shared_flight){ .unique = unique };
-	hand->said_before = hand->said;
+	/* What the one before the last had said counts as well, when that one died in here. */
+	if (hand->said)
+		hand->said_before = hand->said;
 	hand->said = RSB_SHARED_SILENT;
 	/* Half of it may have been counted: forgotten twice a node would go while it is used. */
 	if (begun && (head.opcode == FUSE_FORGET || head.opcode == FUSE_BATCH_FORGET))
