@@ -310,6 +310,7 @@ make_link(struct daemon *d)
 	if (strlen(info->sandbox_id) >= sizeof(config.sandbox_id))
 		return -ENAMETOOLONG;
 	strcpy(config.sandbox_id, info->sandbox_id);
+	rsb_shared_recover_fifo(d->shared);
 	r = rsb_link_new(&config, &d->link);
 	rsb_secret_done(&config.key);
 	return r;

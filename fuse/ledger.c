@@ -74,7 +74,6 @@ find_flights(struct rsb_ledger *ledger)
 	return r;
 }
 
-/* Mutations that were entered were handed on, or will be under the number entered. */
 static void
 find_calls(struct rsb_ledger *ledger)
 {
@@ -88,7 +87,6 @@ find_calls(struct rsb_ledger *ledger)
 			continue;
 		}
 		rsb_arena_found(&ledger->arena, &call->req);
-		shared->link.fifo = rsb_max(shared->link.fifo, call->fifo);
 	}
 }
 

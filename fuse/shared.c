@@ -120,6 +120,17 @@ rsb_shared_node_free(struct rsb_shared *shared, uint32_t index)
 }
 
 void
+rsb_shared_recover_fifo(struct rsb_shared *shared)
+{
+	for (uint32_t i = 0; i < shared->head.n_call; i++) {
+		const struct rsb_shared_call *call = &shared->calls[i];
+
+		if (call->state)
+			shared->link.fifo = rsb_max(shared->link.fifo, call->fifo);
+	}
+}
+
+void
 rsb_shared_recover_nodes(struct rsb_shared *shared)
 {
 	shared->head.first_free = 0;

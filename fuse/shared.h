@@ -181,6 +181,11 @@ RSB_DEFINE_CLEANUP(struct rsb_shared *, rsb_shared_free)
 /* A free slot, zero but for its generation: it counts when its id is published. -ENFILE: none. */
 rsb_nodiscard int rsb_shared_node_new(struct rsb_shared *shared, uint32_t *ret_index);
 void rsb_shared_node_free(struct rsb_shared *shared, uint32_t index);
+/*
+ * After a crash, before there is a link, which begins with what is counted: mutations that were
+ * entered were handed on, or will be under the number entered.
+ */
+void rsb_shared_recover_fifo(struct rsb_shared *shared);
 /* After a crash: the list of free ones is made anew. */
 void rsb_shared_recover_nodes(struct rsb_shared *shared);
 

@@ -411,7 +411,10 @@ def crash_at_random(tmp, seed, n_crash):
             time.sleep(chance.uniform(0, 0.15))
             if stop.is_set():
                 break
-            crash(b)
+            # Also while the one before is only coming up.
+            for _ in range(chance.choice((1, 1, 2, 3))):
+                crash(b)
+                time.sleep(chance.uniform(0, 0.05))
         time.sleep(0.1)
         stop.set()
         for thread in threads:

@@ -135,6 +135,8 @@ START_TEST(believes_no_chain_that_was_torn)
 	life_end(&life);
 	life_new(&life, shared);
 	ck_assert_uint_eq(shared->calls[0].req.size, RSB_SHARED_BLOCK);
+	ck_assert_uint_eq(shared->link.fifo, 0);
+	rsb_shared_recover_fifo(shared);
 	ck_assert_uint_eq(shared->link.fifo, 9);
 	life_end(&life);
 	rsb_shared_free(shared);
