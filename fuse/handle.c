@@ -43,7 +43,7 @@ rsb_handle_any_fh(const struct rsb_inode *inode)
 	rsb_list_for_each (pos, &inode->handles) {
 		const struct rsb_handle *handle = rsb_list_entry(pos, struct rsb_handle, of_inode);
 
-		if (!handle->broken && !handle->closed)
+		if (!handle->broken && !handle->closed && !handle->unconfirmed)
 			return handle->fh;
 	}
 	return 0;

@@ -39,6 +39,7 @@ struct rsb_handle {
 	int error;              /* of a write that was not told yet: negative errno */
 	int broken;             /* of the open: nothing can be done with it */
 	bool closed;            /* the kernel has released it */
+	bool unconfirmed;       /* the kernel was answered before the sidecar opened it */
 	struct rsb_list drains; /* of struct rsb_fop.wait: wait for n_done */
 	bool posix_locks;       /* an owner may hold some */
 	bool flocks;

@@ -89,6 +89,7 @@ on_open_late(struct rsb_fop *fop, int r, const void *rep)
 {
 	const struct rsb_attr_rep *got = rep;
 
+	fop->handle->unconfirmed = false;
 	if (r < 0)
 		rsb_handle_set_broken(fop->handle, r);
 	else
@@ -145,6 +146,7 @@ send_open(struct rsb_fop *fop)
 		fuse_req_t req = rsb_steal(&fop->req);
 
 		fs->stats.hits++;
+		handle->unconfirmed = true;
 		/* First: killed in between we would never send it, and the kernel had its file. */
 		rsb_fop_call(fop, RSB_OP_open, &msg, on_open_late);
 		rsb_reply_req_open(req, handle, &fi);

@@ -22,20 +22,20 @@
 		RSB_SET_ATIME_NOW | RSB_SET_MTIME_NOW | RSB_SET_KILL_SUIDGID)
 #define SET_TIMES (RSB_SET_ATIME | RSB_SET_MTIME | RSB_SET_ATIME_NOW | RSB_SET_MTIME_NOW)
 
-/* A descriptor of what a request means: of an open file, or an O_PATH one. The caller's. */
+/*
+ * A descriptor of what a request means: of an open file, or an O_PATH one of the node where fh is
+ * not open: the host may name one that is about to be opened, or was closed since. The caller's.
+ */
 static int
 subject(struct rsb_sess *sess, const struct rsb_node *node, uint64_t fh, uint64_t *ret_id)
 {
 	struct rsb_fh_use use = { .fhs = sess->fhs };
 	int r;
 
-	if (fh == 0) {
+	if (fh == 0 || rsb_fhs_get(sess->fhs, fh, RSB_FH_FILE, &use.file) < 0) {
 		*ret_id = node->id;
 		return rsb_resolve(sess->nodes, node);
 	}
-	r = rsb_fhs_get(sess->fhs, fh, RSB_FH_FILE, &use.file);
-	if (r < 0)
-		return r;
 	*ret_id = use.file->node;
 	r = fcntl(use.file->fd, F_DUPFD_CLOEXEC, 0);
 	if (r < 0)

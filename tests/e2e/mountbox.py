@@ -92,6 +92,9 @@ class Box:
                 [MOUNT, "-f", "-o", self.options, "box", self.mount], stdout=log, stderr=log)
         wait_until(lambda: is_mounted(self.mount) or self.supervisor.poll() is not None, "mount")
         assert is_mounted(self.mount), self.text()
+        # A crash is survived from the moment on that the daemon answers here.
+        wait_until(lambda: subprocess.run([f"{BUILD}/tests/e2e/run-there", self.socket, "true"], stdin=subprocess.DEVNULL,
+                                          capture_output=True, check=False).returncode == 0, "the daemon answers")
 
     def text(self):
         with open(self.log, encoding="utf-8", errors="replace") as f:

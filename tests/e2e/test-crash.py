@@ -125,8 +125,11 @@ def test_an_open_file_that_was_closed_meanwhile(tmp):
         name = b.mount + "/x"
         mount_ops.put(name, b"hello")
         with stopped(b):
-            os.close(os.open(name, os.O_RDONLY))
+            # At once, where attributes are known by then.
+            closed = Later(lambda: os.close(os.open(name, os.O_RDONLY)))
+            time.sleep(0.2)
             crash(b)
+        closed.get()
         wait_until(lambda: commands_run(b), "the next daemon is there")
         for _ in range(3):
             b.command()  # so that attributes are asked for, by an open file if there is any
