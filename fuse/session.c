@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/uio.h>
 
 #include "fuse/ledger.h"
@@ -17,6 +18,7 @@
 #include "util/log.h"
 
 #define WATCH_MS 50
+#define USUAL_REQUEST (((size_t)1 << 20) + 4096) /* of the largest write, with pages of 4 KiB */
 
 struct rsb_fuse_session {
 	struct rsb_fs *fs;
@@ -259,6 +261,21 @@ hook_writev(int fd, struct iovec *iov, int count, void *userdata)
 
 /* ---- life ---- */
 
+/*
+ * A page that is not there when the kernel copies a request to it has to be got, and who is being
+ * killed gets none: then the kernel answers the request with EIO.
+ */
+static void
+populate(struct rsb_shared *shared)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t from = (uintptr_t)shared->request & ~(page - 1);
+	uintptr_t to = ((uintptr_t)shared->request + USUAL_REQUEST + page - 1) & ~(page - 1);
+
+	/* Before Linux 5.14 it is left to chance. */
+	(void)madvise((void *)from, to - from, MADV_POPULATE_WRITE);
+}
+
 int
 rsb_fuse_session_new(struct rsb_fs *fs, int fd, struct rsb_fuse_session **ret_session)
 {
@@ -290,6 +307,7 @@ rsb_fuse_session_new(struct rsb_fs *fs, int fd, struct rsb_fuse_session **ret_se
 		return r < 0 ? r : -EINVAL;
 	session->fd = rsb_steal_fd(&own_fd);
 	session->buf.mem = fs->shared->request;
+	populate(fs->shared);
 	fs->session = session;
 	*ret_session = rsb_steal(&session);
 	return 0;
