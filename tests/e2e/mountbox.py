@@ -93,8 +93,7 @@ class Box:
         wait_until(lambda: is_mounted(self.mount) or self.supervisor.poll() is not None, "mount")
         assert is_mounted(self.mount), self.text()
         # A crash is survived from the moment on that the daemon answers here.
-        wait_until(lambda: subprocess.run([f"{BUILD}/tests/e2e/run-there", self.socket, "true"], stdin=subprocess.DEVNULL,
-                                          capture_output=True, check=False).returncode == 0, "the daemon answers")
+        wait_until(self.answers, "the daemon answers")
 
     def text(self):
         with open(self.log, encoding="utf-8", errors="replace") as f:
@@ -108,6 +107,13 @@ class Box:
         """Runs a command over there through the daemon's control socket."""
         return subprocess.run([f"{BUILD}/tests/e2e/run-there", self.socket, *(argv or ("true",))],
                               check=True, capture_output=True, timeout=60).stdout
+
+    def answers(self):
+        try:
+            self.command()
+        except subprocess.CalledProcessError:
+            return False
+        return True
 
     def unmount(self):
         """Not by umount(8): a copy of the mount in another namespace would keep the daemon."""

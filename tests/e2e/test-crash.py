@@ -111,14 +111,6 @@ def test_requests_under_way(tmp):
         assert mount_ops.get(b.workspace + "/exclusive") == b"mine"
 
 
-def commands_run(b):
-    try:
-        b.command()
-    except subprocess.CalledProcessError:
-        return False
-    return True
-
-
 def test_an_open_file_that_was_closed_meanwhile(tmp):
     """The kernel had it at once and closed it; nobody over there has answered yet."""
     with box(tmp) as b:
@@ -130,7 +122,7 @@ def test_an_open_file_that_was_closed_meanwhile(tmp):
             time.sleep(0.2)
             crash(b)
         closed.get()
-        wait_until(lambda: commands_run(b), "the next daemon is there")
+        wait_until(b.answers, "the next daemon is there")
         for _ in range(3):
             b.command()  # so that attributes are asked for, by an open file if there is any
             os.chmod(name, 0o600)
