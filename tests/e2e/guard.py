@@ -18,6 +18,7 @@ import time
 import sanitizer
 
 PR_SET_PDEATHSIG = 1
+PATIENCE_S = 20
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -61,6 +62,17 @@ def processes_of_session():
     return found
 
 
+def left_behind(directory):
+    """What does not go by itself, and then is made to: processes would hold the pipe that meson reads."""
+    end = time.monotonic() + PATIENCE_S
+    while left := processes_of(directory) + processes_of_session() + mounts_below(directory):
+        if time.monotonic() > end:
+            sweep(directory)
+            break
+        time.sleep(0.05)
+    return left
+
+
 def sweep(directory):
     end = time.monotonic() + 10
     while time.monotonic() < end:
@@ -80,10 +92,10 @@ def run_in(directory, tests):
     with sanitizer.watched(directory):
         try:
             status = tests()
-        except Stopped:
+        except BaseException:
             sweep(directory)
             raise
-        found = sanitizer.reports()
+        found = [f"left behind: {process}" for process in left_behind(directory)] + sanitizer.reports()
     for report in found:
         print(f"FAIL {report}", flush=True)
     return status or int(bool(found))

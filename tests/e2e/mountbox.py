@@ -12,8 +12,10 @@ import time
 import traceback
 
 import guard
+import sanitizer
 
 BUILD = os.environ["RSB_TEST_BUILD"]
+SKIP = 77
 MOUNT = os.environ.get("RSB_TEST_BIN", f"{BUILD}/fuse") + "/rsb-mount"
 
 
@@ -71,7 +73,14 @@ class Box:
         self.options = ",".join(
             (f"url=ws://127.0.0.1:{self.port}/rsb,key={self.key},socket={self.socket}",) + options)
         self.supervisor = None
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            if self.supervisor:
+                self.supervisor.terminate()
+                self.supervisor.wait(30)
+            self.end_sidecar()
+            raise
 
     def start_sidecar(self):
         r, w = os.pipe()
@@ -137,8 +146,11 @@ class Box:
         self.sidecar.send_signal(signal.SIGCONT)
         self.supervisor.terminate()
         self.gone(*pids)
+        assert self.end_sidecar() == 0
+
+    def end_sidecar(self):
         self.sidecar.terminate()
-        assert self.sidecar.wait() == 0
+        return self.sidecar.wait()
 
 
 @contextlib.contextmanager
@@ -155,13 +167,16 @@ def box(tmp, *options):
 
 def run_all(names):
     failed = 0
-    with tempfile.TemporaryDirectory(prefix="rsb-box.") as tmp:
+    # What a failed test leaves mounted is not to hide its failure; guard takes it away.
+    with tempfile.TemporaryDirectory(prefix="rsb-box.", ignore_cleanup_errors=True) as tmp:
         for name, test in [(n, f) for n, f in names.items() if n.startswith("test_")]:
             if sys.argv[1:] and name not in sys.argv[1:]:
                 continue
             start = time.monotonic()
             try:
                 test(os.path.realpath(tmp))
+                said = sanitizer.reports()
+                assert not said, "\n".join(said)
             except Exception as e:  # the others are to run as well
                 failed += 1
                 traceback.print_exc()
@@ -171,9 +186,14 @@ def run_all(names):
     return 1 if failed else 0
 
 
-def main(names):
-    """Runs the functions test_*, or those that the command line names, each with a directory to be in."""
+def run(tests):
+    """Ends with what tests() returns."""
     if not os.path.exists("/dev/fuse"):
         print("skipped: no /dev/fuse")
-        sys.exit(77)
-    guard.run(lambda: run_all(names))
+        sys.exit(SKIP)
+    guard.run(tests)
+
+
+def main(names):
+    """Runs the functions test_*, or those that the command line names, each with a directory to be in."""
+    run(lambda: run_all(names))

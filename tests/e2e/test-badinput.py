@@ -90,7 +90,7 @@ def test_options_are_written_out(world):
     sentence(world.run("rsb-exec", "--sand", "nobody", "true", check_status=125), "rsb-exec: fatal: ", "unknown option")
     sentence(world.run("rsb-mount", "--unmoun", "/", check_status=2), "unknown option")
     check(b"unrecognized option '--vers'" in world.run("rsb-local", "--vers", check_status=2).stderr)
-    check(b"unrecognized option '--vers'" in world.run("rsb-sidecar", "--vers", check_status=None).stderr)
+    check(b"unrecognized option '--vers'" in world.run(world.sidecar_program(), "--vers", check_status=None).stderr)
     for program in "rsb-exec", "rsb-mount", "rsb-local":
         world.run(program, "--version")
     sentence(world.rsb("down", "--kill", "nobody", check_status=125), "nobody")

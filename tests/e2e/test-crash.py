@@ -18,12 +18,13 @@ import tempfile
 import threading
 import time
 
+import harness
 import mount_ops
+import mountbox
 from mountbox import box, children, is_alive, is_mounted, wait_until
 from walker import Walker, tree
 
-SKIP = 77
-FULL = "--full" in sys.argv
+FULL = harness.how_many(False, False, True)
 ANSWER_S = 20  # of a loaded machine; the daemon is back in some 0.1 s
 
 
@@ -428,23 +429,4 @@ def test_crashes_at_random(tmp):
         crash_at_random(tmp, seed, 10 if FULL else 6)
 
 
-TESTS = [(n, f) for n, f in list(globals().items()) if n.startswith("test_")]
-
-
-def main():
-    if not os.path.exists("/dev/fuse"):
-        print("no /dev/fuse here")
-        return SKIP
-    wanted = [a for a in sys.argv[1:] if not a.startswith("-")]
-    for name, fn in TESTS:
-        if wanted and name not in wanted:
-            continue
-        begin = time.monotonic()
-        with tempfile.TemporaryDirectory(prefix="rsb-crash.") as tmp:
-            fn(tmp)
-        print(f"ok   {name} ({time.monotonic() - begin:.1f} s)", flush=True)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+mountbox.main(globals())

@@ -7,17 +7,12 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-import traceback
 
-import guard
 import harness
 import mount_ops
-import sanitizer
+import mountbox
 from mountbox import MOUNT, box, is_mounted, wait_until
-
-SKIP = 77
 
 
 def test_every_operation(tmp):
@@ -196,28 +191,4 @@ def test_bad_mount_points_and_keys(tmp):
         assert os.listdir(free) == [] and not is_mounted(free)
 
 
-def run_all():
-    failed = 0
-    tests = [(n, f) for n, f in globals().items() if n.startswith("test_")]
-    with tempfile.TemporaryDirectory(prefix="rsb-mount.") as tmp:
-        for name, test in tests:
-            if sys.argv[1:] and name not in sys.argv[1:]:
-                continue
-            start = time.monotonic()
-            try:
-                test(os.path.realpath(tmp))
-                said = sanitizer.reports()
-                assert not said, "\n".join(said)
-            except Exception as e:
-                failed += 1
-                traceback.print_exc()
-                print(f"FAIL {name}: {e!r}", flush=True)
-            else:
-                print(f"ok   {name} ({time.monotonic() - start:.1f} s)", flush=True)
-    return 1 if failed else 0
-
-
-if not os.path.exists("/dev/fuse"):
-    print("skipped: no /dev/fuse")
-    sys.exit(SKIP)
-guard.run(run_all)
+mountbox.main(globals())

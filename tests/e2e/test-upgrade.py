@@ -12,16 +12,13 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
-import tempfile
 import threading
 import time
 
-import guard
 import mount_ops
+import mountbox
 from mountbox import BUILD, MOUNT, box, is_alive, is_mounted, wait_until
 
-SKIP = 77
 ANSWER_S = 20  # of a loaded machine
 BAD = f"{BUILD}/tests/e2e/bad-mount"
 LAYOUT = re.compile(rb"\d\dpambsr")  # RSB_SHARED_MAGIC, whatever its number
@@ -296,19 +293,4 @@ def test_a_kernel_that_cannot(tmp):
         refuse(b, copy_of(b, "new"), "6.16")
 
 
-def main():
-    if not os.path.exists("/dev/fuse"):
-        print("no /dev/fuse here")
-        return SKIP
-    for name, fn in [(n, f) for n, f in list(globals().items()) if n.startswith("test_")]:
-        if sys.argv[1:] and name not in sys.argv[1:]:
-            continue
-        begin = time.monotonic()
-        with tempfile.TemporaryDirectory(prefix="rsb-upgrade.") as tmp:
-            fn(os.path.realpath(tmp))
-        print(f"ok   {name} ({time.monotonic() - begin:.1f} s)", flush=True)
-    return 0
-
-
-if __name__ == "__main__":
-    guard.run(main)
+mountbox.main(globals())
