@@ -16,6 +16,8 @@
 
 /* Intervals of the host's pings without a frame before its connection counts as dead. */
 #define SILENT_MAX 10u
+/* Requests under way, and replies. */
+#define KNOWN_MAX (RSB_CALLS_MAX + RSB_SIDECAR_SEND_MAX / RSB_STREAM_COST)
 
 static void
 chan_data(void *arg, uint64_t chan, struct rsb_bytes data, bool fin)
@@ -75,7 +77,7 @@ free_sess(struct rsb_sess *sess)
 	rsb_nodes_free(sess->nodes);
 	rsb_session_free(sess->proto);
 	rsb_map_done(&sess->calls);
-	rsb_map_done(&sess->answered);
+	rsb_map_done(&sess->known);
 	rsb_map_done(&sess->chan_users);
 	rsb_mutex_done(&sess->lock);
 	free(sess);
@@ -127,7 +129,7 @@ rsb_sess_new(const struct rsb_sidecar_config *config, struct rsb_loop *loop,
 	sess->kick.fn = kick;
 	rsb_mutex_init(&sess->lock);
 	rsb_map_init(&sess->calls, RSB_CALLS_MAX);
-	rsb_map_init(&sess->answered, RSB_SIDECAR_SEND_MAX / RSB_STREAM_COST);
+	rsb_map_init(&sess->known, KNOWN_MAX);
 	rsb_map_init(&sess->chan_users, RSB_CHANS_MAX);
 	rsb_list_init(&sess->after);
 	r = make_parts(sess, ping_ns);
@@ -203,14 +205,23 @@ rsb_sess_attach(struct rsb_sess *sess, struct rsb_carrier *carrier, uint32_t ver
 /* ---- another process of the host ---- */
 
 static void
+note_known(struct rsb_sess *sess, uint64_t call)
+{
+	/* Without memory for the note the call might be executed twice. */
+	if (rsb_map_put(&sess->known, call, sess) < 0)
+		sess->broken = true;
+}
+
+static void
 note_answered(void *arg, struct rsb_bytes msg)
 {
 	struct rsb_sess *sess = arg;
 	struct rsb_call_head head;
 
-	/* Without memory for the note the call might be executed twice. */
-	if (rsb_codec_head(msg, &head) < 0 || rsb_map_put(&sess->answered, head.id, sess) < 0)
+	if (rsb_codec_head(msg, &head) < 0)
 		sess->broken = true;
+	else
+		note_known(sess, head.id);
 }
 
 int
@@ -220,6 +231,7 @@ rsb_sess_restart(struct rsb_sess *sess, uint64_t incarnation)
 	struct rsb_chan_user *user;
 	size_t cursor = 0;
 	uint64_t chan;
+	uint64_t call;
 	int r;
 
 	if (carrier)
@@ -230,8 +242,12 @@ rsb_sess_restart(struct rsb_sess *sess, uint64_t incarnation)
 		/* It may have closed others. */
 		cursor = 0;
 	}
-	rsb_map_done(&sess->answered);
-	rsb_map_init(&sess->answered, RSB_SIDECAR_SEND_MAX / RSB_STREAM_COST);
+	rsb_map_done(&sess->known);
+	rsb_map_init(&sess->known, KNOWN_MAX);
+	/* They may have ended before they are called again. */
+	cursor = 0;
+	while (rsb_map_next(&sess->calls, &cursor, &call))
+		note_known(sess, call);
 	r = rsb_session_restart(sess->proto, note_answered, sess);
 	if (r < 0)
 		sess->broken = true;
@@ -243,7 +259,7 @@ rsb_sess_restart(struct rsb_sess *sess, uint64_t incarnation)
 bool
 rsb_sess_knows_call(struct rsb_sess *sess, uint64_t call)
 {
-	return rsb_map_get(&sess->calls, call) || rsb_map_del(&sess->answered, call);
+	return rsb_map_del(&sess->known, call) || rsb_map_get(&sess->calls, call);
 }
 
 void

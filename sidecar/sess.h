@@ -77,7 +77,7 @@ struct rsb_sess {
 	uint64_t fifo_seen;                      /* {io} mutations admitted */
 	uint64_t fifo_done;                      /* {io} mutations executed */
 	uint64_t incarnation;                    /* {io} of the host's process */
-	struct rsb_map answered;                 /* {io} calls that it may send again */
+	struct rsb_map known;                    /* {io} calls that it may make again */
 	struct rsb_carrier *carrier;             /* {io} NULL: detached */
 	uint64_t detached_ns;                    /* {io} since when, without a carrier */
 	struct rsb_task kick;                    /* {io} */

@@ -275,6 +275,8 @@ near_crash(struct near *near)
 	make_host(near);
 	ck_assert_int_eq(rsb_sess_restart(near->sess, near->sess->incarnation + 1), 0);
 	near->lost = false;
+	while (near->crash_slow && near->sess->fifo_done < near->sess->fifo_seen)
+		ck_assert_int_eq(rsb_loop_step(near->loop, 10), 0);
 	attach(near);
 	for (uint64_t id = 1; id <= near->n_call; id++) {
 		if (!near->calls[id].done)

@@ -307,6 +307,7 @@ START_TEST(executes_once_over_crashes_of_the_host)
 		char path[128], line[16];
 		char *text;
 
+		near->crash_slow = seed % 2;
 		for (int i = 0; i < 300; i++) {
 			if (!near->crash_after)
 				near->crash_after = 1 + (uint64_t)rand_r(&random) % 30;
