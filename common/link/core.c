@@ -310,6 +310,11 @@ rsb_core_restore(struct rsb_link *link)
 	saved->next_call = link->next_call;
 	link->first_call = link->next_call;
 	saved->incarnation++;
+	/* What it is that we talk to is known without a session as well. */
+	if (saved->facts.workspace[0]) {
+		link->facts = saved->facts;
+		link->has_facts = true;
+	}
 	if (!saved->welcomed)
 		return;
 	memcpy(link->client_id, saved->client_id, sizeof(link->client_id));
@@ -318,8 +323,6 @@ rsb_core_restore(struct rsb_link *link)
 	link->epoch_size = strlen(link->epoch);
 	link->welcomed = true;
 	link->fifo = saved->fifo;
-	link->facts = saved->facts;
-	link->has_facts = true;
 }
 
 void

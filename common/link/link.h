@@ -67,7 +67,7 @@ struct rsb_link_ops {
  * calls that were not answered again, by their numbers (struct rsb_call_opts).
  */
 struct rsb_link_saved {
-	uint64_t welcomed; /* 1: the rest counts */
+	uint64_t welcomed; /* 1: the rest counts; facts do with any workspace */
 	uint64_t incarnation;
 	uint64_t next_id;
 	uint64_t next_call; /* at least; RSB_LINK_CALLS_SKIPPED later is free for certain */

@@ -211,6 +211,33 @@ START_TEST(tells_everybody_when_the_session_is_gone)
 }
 END_TEST
 
+/* Killed after the session was lost and before there is another one. */
+START_TEST(a_later_process_knows_the_peer_of_a_lost_session)
+{
+	struct rsb_link_saved saved = {
+		.next_id = 100, .facts.cmd_uid = 7, .facts.workspace = "/w"
+	};
+	struct host host;
+	static const struct rsb_link_ops nobody;
+	struct rsb_link_config config = { .ping_ns = SEC, .saved = &saved, .ops = &nobody };
+	struct rsb_link_facts facts;
+	struct rsb_link *link;
+
+	host_init(&host, SEC);
+	config.key = host.key;
+	ck_assert_int_eq(rsb_link_new(&config, &link), 0);
+	ck_assert_int_eq(rsb_link_facts(link, &facts), 0);
+	ck_assert_uint_eq(facts.cmd_uid, 7);
+	ck_assert_uint_eq(rsb_link_new_ids(link, 1), 100);
+	rsb_link_free(link);
+	saved.facts.workspace[0] = '\0';
+	ck_assert_int_eq(rsb_link_new(&config, &link), 0);
+	ck_assert_int_eq(rsb_link_facts(link, &facts), -ENOTCONN);
+	rsb_link_free(link);
+	host_done(&host);
+}
+END_TEST
+
 START_TEST(notices_a_peer_that_fell_silent)
 {
 	struct host host;
@@ -410,6 +437,7 @@ main(void)
 		gives_up_a_call_at_its_deadline,
 		cancels_a_call_that_waits,
 		tells_everybody_when_the_session_is_gone,
+		a_later_process_knows_the_peer_of_a_lost_session,
 		notices_a_peer_that_fell_silent,
 		is_refused_with_another_key,
 		fails_everything_when_told_to_and_goes_on_when_told_so,
