@@ -37,6 +37,7 @@ struct rsb_fop {
 	bool mutating;
 	bool interrupted; /* by a signal that did not kill, at least not yet */
 	bool lock_wait;   /* any signal ends it, if others have the lock */
+	bool nameless;    /* an open that has to be asked for by name again */
 	bool cancelled;   /* the far side was asked to give it up */
 	int error;        /* the first, of several calls */
 

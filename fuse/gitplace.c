@@ -13,7 +13,9 @@
 #define SEEN_OBJECTS 1u
 #define SEEN_REFS 2u
 #define SEEN_COMMONDIR 4u
-#define SEEN_MANY 8u /* the inode itself, at more places than are kept */
+#define SEEN_MANY 8u     /* the inode itself, at more places than are kept */
+#define SEEN_DOT_GIT 16u /* the inode itself, called .git */
+#define SEEN_BEFORE 32u  /* the inode itself, at a place before its hint that may matter */
 
 #define PATH_DEPTH_MAX 2048u
 
@@ -60,14 +62,16 @@ static const char *const file_names[] = { "config", "config.worktree", "commondi
 /* ---- what was seen ---- */
 
 void
-rsb_gitplace_seen(struct rsb_inode *dir, struct rsb_bytes name)
+rsb_gitplace_seen(struct rsb_inode *inode, struct rsb_inode *dir, struct rsb_bytes name)
 {
 	if (is_name(name, "objects"))
-		dir->git_seen |= SEEN_OBJECTS;
+		rsb_inode_note_git(dir, SEEN_OBJECTS);
 	else if (is_name(name, "refs"))
-		dir->git_seen |= SEEN_REFS;
+		rsb_inode_note_git(dir, SEEN_REFS);
 	else if (is_name(name, "commondir"))
-		dir->git_seen |= SEEN_COMMONDIR;
+		rsb_inode_note_git(dir, SEEN_COMMONDIR);
+	else if (is_name(name, ".git"))
+		rsb_inode_note_git(inode, SEEN_DOT_GIT);
 }
 
 /* The places of an inode: the hint is number 0. false: there is no such number. */
@@ -94,17 +98,9 @@ place_at(const struct rsb_inode *inode, size_t i, const struct rsb_inode **ret_d
 static bool
 is_repository(const struct rsb_inode *dir)
 {
-	const uint8_t both = SEEN_OBJECTS | SEEN_REFS;
-	const struct rsb_inode *parent;
-	const char *name;
+	const uint32_t both = SEEN_OBJECTS | SEEN_REFS;
 
-	if ((dir->git_seen & both) == both || dir->git_seen & SEEN_COMMONDIR)
-		return true;
-	for (size_t i = 0; place_at(dir, i, &parent, &name); i++) {
-		if (name && strcmp(name, ".git") == 0)
-			return true;
-	}
-	return false;
+	return (dir->git_seen & both) == both || dir->git_seen & (SEEN_COMMONDIR | SEEN_DOT_GIT);
 }
 
 /* Some place of dir is called name, in a repository. */
@@ -188,12 +184,13 @@ rsb_gitplace_keep(struct rsb_inode *inode)
 		places = inode->git_places = rsb_new(struct rsb_gitplaces);
 	name = places && places->n < RSB_GITPLACES_MAX ? strdup(inode->name) : NULL;
 	if (!name) {
-		inode->git_seen |= SEEN_MANY;
+		rsb_inode_note_git(inode, SEEN_MANY);
 		return;
 	}
 	places->items[places->n].parent = inode->parent;
 	places->items[places->n].name = name;
 	places->n++;
+	rsb_inode_note_git(inode, SEEN_BEFORE);
 }
 
 void
@@ -238,6 +235,23 @@ rsb_gitplace_matters(const struct rsb_inode *inode)
 	size_t cursor = 0;
 
 	return S_ISREG(inode->attr.mode) && rsb_gitplace_next(inode, &cursor, &place);
+}
+
+bool
+rsb_gitplace_is_lost(const struct rsb_inode *inode)
+{
+	const struct rsb_inode *dir;
+
+	if (!S_ISREG(inode->attr.mode) || inode->name)
+		return false;
+	if (inode->git_seen & (SEEN_DOT_GIT | SEEN_BEFORE))
+		return true;
+	dir = rsb_inode_by_nodeid(inode->set, inode->parent);
+	if (!dir || is_repository(dir))
+		return true;
+	/* The directory of hooks, perhaps. */
+	dir = rsb_inode_by_nodeid(inode->set, dir->parent);
+	return dir && is_repository(dir);
 }
 
 bool

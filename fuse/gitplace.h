@@ -9,6 +9,11 @@
  * kernel was given "objects" and "refs" in it, or "commondir", by us. Whatever the sandbox does
  * between git's look at them and its look at "config", the answer stays.
  *
+ * A crash of the daemon (fuse/recover.h) forgets the names, and with them the kernel's: it asks for
+ * them again, but for the directory that git is in and in a walk that is under way. So what was
+ * seen in directories is in the shared mapping, and a file in a repository has to be named before
+ * it is opened.
+ *
  * Nothing is decided when a name is given: an inode keeps where it was seen (its hint, and those
  * before it that may matter), and each question walks from there. So the order in which names are
  * looked up plays no part.
@@ -37,8 +42,8 @@ struct rsb_gitplace {
 	const char *name;
 };
 
-/* dir has name, as the kernel is told. */
-void rsb_gitplace_seen(struct rsb_inode *dir, struct rsb_bytes name);
+/* inode is name in dir, as the kernel is told. */
+void rsb_gitplace_seen(struct rsb_inode *inode, struct rsb_inode *dir, struct rsb_bytes name);
 /* A file of that name in dir may matter, now or when dir turns out to be a repository's. */
 bool rsb_gitplace_could_be(const struct rsb_inode *dir, struct rsb_bytes name);
 /*
@@ -53,6 +58,8 @@ bool rsb_gitplace_next(
 	const struct rsb_inode *inode, size_t *cursor, struct rsb_gitplace *ret_place);
 /* A file (a symbolic link: what it stands for) that git takes something from. */
 bool rsb_gitplace_matters(const struct rsb_inode *inode);
+/* It may be one that matters: its name went with a crash, and was not given to the kernel since. */
+bool rsb_gitplace_is_lost(const struct rsb_inode *inode);
 /* A symbolic link where git wants a file or directory of a repository's. */
 bool rsb_gitplace_is_link(const struct rsb_inode *inode);
 /* It may become one that matters by a rename, e.g. config.lock. */

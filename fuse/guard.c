@@ -86,6 +86,12 @@ rsb_guard_watches(const struct rsb_fs *fs, const struct rsb_inode *inode)
 	return !fs->guard->off && rsb_gitplace_matters(inode);
 }
 
+bool
+rsb_guard_has_lost(const struct rsb_fs *fs, const struct rsb_inode *inode)
+{
+	return !fs->guard->off && rsb_gitplace_is_lost(inode);
+}
+
 static struct rsb_guard_view *
 good_view(const struct rsb_fs *fs, const struct rsb_inode *inode)
 {

@@ -41,6 +41,8 @@ void rsb_guard_view_unref(struct rsb_guard_view *view); /* NULL is fine */
 
 /* It is one of those files. */
 bool rsb_guard_watches(const struct rsb_fs *fs, const struct rsb_inode *inode);
+/* Nobody knows whether it is one, until its name is looked up again. */
+bool rsb_guard_has_lost(const struct rsb_fs *fs, const struct rsb_inode *inode);
 /* It is not, or has a view that is good: it may be told of. */
 bool rsb_guard_ready(const struct rsb_fs *fs, const struct rsb_inode *inode);
 /* Judges text, what a read sent at since said of inode's contents. -ENOMEM. */

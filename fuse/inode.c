@@ -89,6 +89,7 @@ restore(struct rsb_inodes *inodes, uint32_t index)
 	inode->attr.ino = shared->ino;
 	inode->parent = shared->parent;
 	inode->depth_least = shared->depth_least;
+	inode->git_seen = shared->git_seen;
 	/* What the kernel keeps of it nobody knows. */
 	inode->kernel_gen = shared->n_kernel ? 1 : 0;
 	return 0;
@@ -111,6 +112,7 @@ rsb_inodes_new(struct rsb_shared *shared, rsb_inode_forget_fn forget, void *arg,
 	inodes->by_index = rsb_new_array(struct rsb_inode *, RSB_NODES_MAX + 1);
 	if (!inodes->by_index || !inode_new(inodes, ROOT_INDEX, 1))
 		return -ENOMEM;
+	rsb_inode_root(inodes)->git_seen = shared->nodes[ROOT_INDEX].git_seen;
 	rsb_shared_recover_nodes(shared);
 	for (uint32_t i = ROOT_INDEX + 1; i <= shared->head.n_node; i++) {
 		r = restore(inodes, i);
@@ -212,6 +214,7 @@ make(struct rsb_inodes *inodes, uint64_t id, const struct rsb_attr *attr,
 	shared->btime_nsec = attr->btime.nsec;
 	shared->type = (uint32_t)attr->mode & S_IFMT;
 	shared->depth_least = DEPTH_MAX;
+	shared->git_seen = 0;
 	rsb_shared_publish(&shared->id, id);
 	*ret_inode = inode;
 	return 0;
@@ -338,6 +341,13 @@ rsb_inode_forget(struct rsb_inode *inode, uint64_t n)
 	collect(inode);
 }
 
+void
+rsb_inode_note_git(struct rsb_inode *inode, uint32_t seen)
+{
+	inode->git_seen |= seen;
+	shared_of(inode)->git_seen = inode->git_seen;
+}
+
 static bool
 is_hinted(const struct rsb_inode *inode, const struct rsb_inode *parent, struct rsb_bytes name)
 {
@@ -363,7 +373,7 @@ rsb_inode_hint(struct rsb_inode *inode, struct rsb_inode *parent, struct rsb_byt
 
 	if (is_hinted(inode, parent, name))
 		return;
-	rsb_gitplace_seen(parent, name);
+	rsb_gitplace_seen(inode, parent, name);
 	rsb_gitplace_keep(inode);
 	/* The kernel may still walk by the old name: where that lay counts too. */
 	if (inode->parent)

@@ -55,7 +55,7 @@ struct rsb_inode {
 	char *name;
 	uint32_t depth_least; /* the least rsb_inode_depth() that any of its hints stood for */
 
-	uint8_t git_seen;                 /* of fuse/gitplace.h, as the next */
+	uint32_t git_seen;                /* of fuse/gitplace.h, as the next */
 	struct rsb_gitplaces *git_places; /* hints before this one; NULL: none that matter */
 	struct rsb_guard_file *guard;     /* of fuse/guard.h; NULL: nothing is known */
 	struct rsb_wrote *wrote;          /* of fuse/wrote.h; NULL: not known */
@@ -106,6 +106,9 @@ void rsb_inode_unref(struct rsb_inode *inode); /* NULL is fine */
 /* The kernel was told of it once more; it forgot n of these. */
 void rsb_inode_looked_up(struct rsb_inode *inode);
 void rsb_inode_forget(struct rsb_inode *inode, uint64_t n);
+
+/* These bits of git_seen are set to its end. */
+void rsb_inode_note_git(struct rsb_inode *inode, uint32_t seen);
 
 /* Where it was seen. */
 void rsb_inode_hint(struct rsb_inode *inode, struct rsb_inode *parent, struct rsb_bytes name);

@@ -68,6 +68,11 @@ on_open(struct rsb_fop *fop, int r, const void *rep)
 	const struct rsb_attr_rep *got = rep;
 	struct rsb_handle *handle;
 
+	if (r >= 0 && fop->nameless) {
+		rsb_send_post(
+			fs->send, RSB_OP_release, &(struct rsb_fh_req){ .fh = fop->handle->fh });
+		r = -ESTALE;
+	}
 	if (r < 0) {
 		release_unknown(fs, fop->handle->fh, r);
 		fail_open(fop, r);
@@ -164,6 +169,12 @@ on_open_ready(struct rsb_fop *fop, int r, const void *rep)
 	bool barred = view && view->no_exec && fop->fi.flags & FMODE_EXEC;
 
 	(void)rep;
+	/* It showed this before a crash, and goes on. */
+	if (r >= 0 && fop->handle->view) {
+		rsb_guard_view_unref(view);
+		send_open(fop);
+		return;
+	}
 	if (view && !view->changed && rsb_handle_writes(fop->handle) && !fop->inode->wrote)
 		rsb_wrote_begin(fop->fs, fop->inode, (struct rsb_bytes){ view->data, view->size });
 	if ((fop->fi.flags & O_ACCMODE) == O_WRONLY)
@@ -187,6 +198,9 @@ op_open(fuse_req_t req, fuse_ino_t nodeid, struct fuse_file_info *fi)
 	fop = begin_open(req, inode, fi);
 	if (!fop)
 		return;
+	/* With ESTALE the kernel asks for the name once more. */
+	fop->nameless = rsb_guard_has_lost(fop->fs, inode) && !fop->handle->view &&
+			!rsb_fop_was_answered(fop);
 	if (fi->flags & O_TRUNC)
 		send_open(fop);
 	else

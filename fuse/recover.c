@@ -126,13 +126,16 @@ rsb_recover(struct rsb_fs *fs, struct rsb_fuse_session *session)
 {
 	bool lost = !fs->shared->link.welcomed;
 	struct fuse_in_header head;
-	bool in_hand;
+	bool in_flight, in_hand;
 	int r;
 
 	rsb_mutex_lock(&fs->lock);
 	memcpy(&head, fs->shared->request, sizeof(head));
-	in_hand = head.unique && !rsb_ledger_flight_of(fs->ledger, head.unique) &&
-		  head.len <= RSB_SHARED_REQUEST_MAX;
+	in_flight = head.unique && rsb_ledger_flight_of(fs->ledger, head.unique);
+	in_hand = head.unique && !in_flight && head.len <= RSB_SHARED_REQUEST_MAX;
+	/* The next crash may find it answered, and no flight: it must not be handled for that. */
+	if (in_flight)
+		rsb_fuse_session_let_go(session);
 	r = restore_files(fs);
 	if (r >= 0)
 		r = rsb_resend_calls(fs, lost);

@@ -131,10 +131,10 @@ take_in_hand(struct rsb_fs *fs)
 	fs->n_hand_id = 0;
 }
 
-/* It is answered, or in flight. */
-static void
-let_go(struct rsb_fs *fs)
+void
+rsb_fuse_session_let_go(struct rsb_fuse_session *session)
 {
+	struct rsb_fs *fs = session->fs;
 	struct fuse_in_header *head = (struct fuse_in_header *)(void *)fs->shared->request;
 
 	rsb_shared_publish(&head->unique, 0);
@@ -331,7 +331,7 @@ fuse_thread(void *arg)
 		take_in_hand(fs);
 		fuse_session_process_buf(session->se, &session->buf);
 		/* Still under the lock: it may be over at once, and must not be begun again. */
-		let_go(fs);
+		rsb_fuse_session_let_go(session);
 		rsb_mutex_unlock(&fs->lock);
 	}
 	session->ended(session->arg, r < 0 ? r : 0);
@@ -362,7 +362,7 @@ rsb_fuse_session_again(struct rsb_fuse_session *session, struct rsb_shared_fligh
 	fs->n_hand_id = 0;
 	fuse_session_process_buf(session->se, &buf);
 	if (hand == &fs->shared->hand)
-		let_go(fs);
+		rsb_fuse_session_let_go(session);
 	fs->hand = &fs->shared->hand;
 }
 

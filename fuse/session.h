@@ -26,6 +26,8 @@ rsb_nodiscard int rsb_fuse_session_new(
 void rsb_fuse_session_resume(struct rsb_fuse_session *session);
 void rsb_fuse_session_again(struct rsb_fuse_session *session, struct rsb_shared_flight *hand,
 	uint8_t *data, size_t size);
+/* What shared->request holds is answered, or in flight. Under the lock of fs. */
+void rsb_fuse_session_let_go(struct rsb_fuse_session *session);
 /* The device, borrowed. */
 int rsb_fuse_session_fd(const struct rsb_fuse_session *session);
 /* A request that cannot be handled again; error: positive. */

@@ -21,7 +21,7 @@
 #include "util/cleanup.h"
 
 /* Goes up with every change of the layout: another build may take the memory over. */
-#define RSB_SHARED_MAGIC UINT64_C(0x7273626d61703035)
+#define RSB_SHARED_MAGIC UINT64_C(0x7273626d61703036)
 #define RSB_SHARED_FLIGHTS_MAX 16384u /* requests of the kernel under way */
 #define RSB_SHARED_CALLS_MAX (2u * RSB_CALLS_MAX)
 #define RSB_SHARED_BLOCK 1024u
@@ -51,6 +51,7 @@ struct rsb_shared_node {
 	uint32_t next_free;  /* index; 0: none */
 	uint32_t type;       /* S_IFMT */
 	uint32_t depth_least;
+	uint32_t git_seen; /* as in struct rsb_inode */
 };
 
 /* How the last upgrade to another program went. */

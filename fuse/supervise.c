@@ -104,10 +104,11 @@ on_message(struct rsb_supervisor *s)
 		do_mount(s);
 		break;
 	case RSB_PACKET_READY:
-		report(s, msg.error, msg.text);
-		if (msg.error < 0 && rsb_handover_runs(s))
+		/* Of one that was to go on with the mount. */
+		if (msg.error < 0 && s->reported)
 			rsb_err("%s", msg.text);
-		else if (msg.error >= 0)
+		report(s, msg.error, msg.text);
+		if (msg.error >= 0)
 			rsb_handover_ready(s);
 		break;
 	case RSB_PACKET_UNMOUNT:

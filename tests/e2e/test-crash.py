@@ -276,9 +276,53 @@ def test_what_git_is_given(tmp):
             for _ in range(2):
                 crash(b)
                 mount_ops.put(b.workspace + "/.git/config", text + b"[core]\n\tpager = false\n")
-                assert os.pread(f.fileno(), 4096, 0) == shown
+                now = os.pread(f.fileno(), 4096, 0)
+                assert now == shown, (now, shown)
                 assert head.read(3) in (b"ref", b": r")
         assert b"pager" not in mount_ops.get(b.mount + "/.git/config")
+
+
+def test_what_git_is_being_given(tmp):
+    """An open that the kernel was answered and the sidecar was not asked; then opens at whatever point they are."""
+    text = b"[core]\n\tfsmonitor = /bin/false\n\tabbrev = 12\n"
+    with box(tmp, "crashes=1000") as b:
+        subprocess.run(["git", "init", "-q", b.workspace], check=True)
+        mount_ops.put(f"{b.workspace}/.git/config", text)
+        git = os.open(b.mount + "/.git", os.O_PATH)
+        for name in "objects", "refs", "config":
+            os.stat(name, dir_fd=git)
+        shown = mount_ops.get(b.mount + "/.git/config")
+        assert b"abbrev" in shown and b"fsmonitor" not in shown
+        with stopped(b):
+            fd = os.open("config", os.O_RDONLY, dir_fd=git)
+            crash(b)
+        now = os.pread(fd, 4096, 0)
+        assert now == shown, now
+        os.close(fd)
+        stop = threading.Event()
+        seen = [0] * 4
+
+        def look(me):
+            while not stop.is_set():
+                fd = os.open("config", os.O_RDONLY, dir_fd=git)
+                now = os.pread(fd, 4096, 0)
+                os.close(fd)
+                if now != shown:
+                    raise OSError(errno.EPERM, f"git was given {now}")
+                seen[me] += 1
+
+        # Left behind, it keeps the cache off: each open asks for the name, the contents and the file.
+        b.command("sh", "-c", "exec sleep 1000 >/dev/null 2>&1 </dev/null &")
+        looking = [Later(look, me) for me in range(len(seen))]
+        for _ in range(10):
+            crash(b)
+            # The kernel asks for a name once more, and not a third time: so one crash for each open.
+            before = list(seen)
+            wait_until(lambda: all(n > m + 1 or later.done() for n, m, later in zip(seen, before, looking)), "all go on")
+        stop.set()
+        for later in looking:
+            later.get()
+        os.close(git)
 
 
 def test_a_notify_under_way(tmp):

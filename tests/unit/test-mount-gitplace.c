@@ -204,6 +204,32 @@ START_TEST(what_may_be_renamed_into_place_is_near)
 }
 END_TEST
 
+/* The kernel asks for all names again but those of the directory that git is in. */
+START_TEST(a_crash_does_not_make_a_repository_an_ordinary_directory)
+{
+	struct world w;
+	uint64_t bare, git;
+	struct rsb_inode *dir;
+
+	world_new(&w);
+	dir = seen(&w, S_IFDIR, NULL, "bare");
+	(void)seen(&w, S_IFDIR, dir, "objects");
+	(void)seen(&w, S_IFDIR, dir, "refs");
+	bare = dir->nodeid;
+	git = seen(&w, S_IFDIR, NULL, ".git")->nodeid;
+	/* The root is a repository's as well. */
+	(void)seen(&w, S_IFREG, NULL, "commondir");
+	rsb_inodes_free(w.inodes);
+	ck_assert_int_eq(rsb_inodes_new(w.shared, on_forget, &w, &w.inodes), 0);
+	dir = rsb_inode_by_nodeid(w.inodes, bare);
+	ck_assert_int_eq(kind(seen(&w, S_IFREG, dir, "config"), NULL), RSB_GIT_CONFIG);
+	dir = rsb_inode_by_nodeid(w.inodes, git);
+	ck_assert_int_eq(kind(seen(&w, S_IFREG, dir, "config"), NULL), RSB_GIT_CONFIG);
+	ck_assert_int_eq(kind(seen(&w, S_IFREG, NULL, "config"), NULL), RSB_GIT_CONFIG);
+	world_free(&w);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -215,6 +241,7 @@ main(void)
 		too_many_names_make_it_anything,
 		links_of_a_repository_are_known,
 		what_may_be_renamed_into_place_is_near,
+		a_crash_does_not_make_a_repository_an_ordinary_directory,
 	};
 
 	return unit_run("mount-gitplace", tests, RSB_ARRAY_SIZE(tests));
