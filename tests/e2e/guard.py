@@ -52,12 +52,17 @@ def processes_of(marker):
     return found
 
 
+def is_zombie(pid):
+    with open(f"/proc/{pid}/stat", "rb") as f:
+        return f.read().rsplit(b")", 1)[1].split()[0] == b"Z"
+
+
 def processes_of_session():
     """What a test forked itself has the environment that this process was started with: no marker in it."""
     found = []
     for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
-        with contextlib.suppress(ProcessLookupError):
-            if pid != os.getpid() and os.getsid(pid) == os.getpid():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            if pid != os.getpid() and os.getsid(pid) == os.getpid() and not is_zombie(pid):
                 found.append(pid)
     return found
 
