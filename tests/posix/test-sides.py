@@ -66,7 +66,7 @@ def test_a_lock_holds_on_both_sides(tmp):
               "f = open('l', 'r+b')\n"
               "{}\n"
               "print('held', flush=True)\n"
-              "while not os.path.exists('let-go'): time.sleep(0.01)\n")
+              "while not os.path.exists('let-go.{}'): time.sleep(0.01)\n")
     takes = {
         "flock": "fcntl.flock(f, fcntl.LOCK_EX)",
         "posix": "fcntl.lockf(f, fcntl.LOCK_EX, 10, 0)",
@@ -77,9 +77,8 @@ def test_a_lock_holds_on_both_sides(tmp):
         for kind, take in takes.items():
             for here in True, False:
                 top, other = (b.mount, b.workspace) if here else (b.workspace, b.mount)
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(f"{b.mount}/let-go")
-                argv = [sys.executable, "-c", script.format(take)]
+                # A name of its own: the mount may know of the last one that it is absent.
+                argv = [sys.executable, "-c", script.format(take, f"{kind}.{here}")]
                 holder = subprocess.Popen(argv, cwd=top, stdout=subprocess.PIPE)
                 assert holder.stdout.readline() == b"held\n"
                 with open(f"{other}/l", "r+b") as f:
@@ -88,7 +87,7 @@ def test_a_lock_holds_on_both_sides(tmp):
                     else:
                         expect_errno(errno.EAGAIN, fcntl.lockf, f, fcntl.LOCK_EX | fcntl.LOCK_NB, 5, 5)
                         fcntl.lockf(f, fcntl.LOCK_EX | fcntl.LOCK_NB, 5, 10)
-                    put(f"{top}/let-go", b"")
+                    put(f"{top}/let-go.{kind}.{here}", b"")
                     assert holder.wait(20) == 0
 
                     def free(f=f):
