@@ -185,10 +185,25 @@ on_crash(struct rsb_supervisor *s, int signal)
 	return 1;
 }
 
+/* What it said last may have come after the look at the socket, and before its end. */
+static void
+hear_out(struct rsb_supervisor *s)
+{
+	struct pollfd fd = { .events = POLLIN };
+
+	while (s->sock >= 0) {
+		fd.fd = s->sock;
+		if (poll(&fd, 1, 0) <= 0)
+			return;
+		on_message(s);
+	}
+}
+
 /* 1: the daemon has ended. */
 static int
 on_daemon_end(struct rsb_supervisor *s, int status)
 {
+	hear_out(s);
 	s->daemon = 0;
 	s->exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 	if (rsb_handover_runs(s) && !s->unmounted && rsb_handover_daemon_ended(s) >= 0)
