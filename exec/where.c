@@ -60,7 +60,7 @@ rsb_where_find(
 		return r;
 	r = rsb_state_open(where.root, where.state.name, false, &dir, diag);
 	if (r >= 0)
-		r = rsb_state_socket(dir, env, &where.socket);
+		r = rsb_state_socket(dir, &where.socket, diag);
 	if (r >= 0)
 		r = map_cwd(&where, cwd, name != NULL);
 	if (r < 0)

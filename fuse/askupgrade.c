@@ -181,7 +181,7 @@ find_socket(const struct rsb_options *options, char *const *env, char **ret_sock
 	r = rsb_state_root(env, &root, diag);
 	if (r >= 0)
 		r = rsb_state_open(root, options->name, false, &dir, diag);
-	return r < 0 ? r : rsb_state_socket(dir, env, ret_socket);
+	return r < 0 ? r : rsb_state_socket(dir, ret_socket, diag);
 }
 
 int

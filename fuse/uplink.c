@@ -182,7 +182,7 @@ open_kept(struct rsb_uplink *uplink, struct rsb_diag *diag)
 	if (r >= 0)
 		r = load_key(uplink, diag);
 	if (r >= 0)
-		r = rsb_state_socket(uplink->dir, uplink->env, &uplink->socket);
+		r = rsb_state_socket(uplink->dir, &uplink->socket, diag);
 	if (r < 0)
 		return r;
 	uplink->log = rsb_str_path(rsb_state_path(uplink->dir), "log");

@@ -22,7 +22,8 @@ struct rsb_e2b {
 	char *domain;
 	char *envd_url;
 	unsigned int envd_port;
-	char *const *local_env; /* NULL: the server stays where it is */
+	char *local_dir; /* NULL: the server stays where it is */
+	char *const *local_env;
 	uint64_t timeout_ns;
 	struct rsb_http *stream; /* a started program may be talked to while its output comes */
 };
@@ -43,6 +44,7 @@ e2b_free(struct rsb_backend *backend)
 	rsb_cleanup_close(&e2b->backend.abort_fd);
 	free(e2b->domain);
 	free(e2b->envd_url);
+	free(e2b->local_dir);
 	free(e2b);
 }
 
@@ -56,7 +58,7 @@ look_again(struct rsb_e2b *e2b, struct rsb_diag *diag)
 	char *url;
 	int r;
 
-	r = rsb_local_find(e2b->local_env, &local, diag);
+	r = rsb_local_find(e2b->local_dir, e2b->local_env, &local, diag);
 	if (r < 0)
 		return r;
 	url = strdup(local.url);
@@ -77,7 +79,7 @@ do_call(struct rsb_e2b *e2b, const struct rsb_api_call *call, struct rsb_json **
 {
 	int r = rsb_api_do(&e2b->api, call, ret_json, next, diag);
 
-	if (r == -ENOTCONN && e2b->local_env) {
+	if (r == -ENOTCONN && e2b->local_dir) {
 		r = look_again(e2b, diag);
 		if (r == 0)
 			r = rsb_api_do(&e2b->api, call, ret_json, next, diag);
@@ -460,7 +462,8 @@ rsb_e2b_new(const struct rsb_e2b_config *config, struct rsb_backend **ret_backen
 	e2b->timeout_ns = config->timeout_ns;
 	e2b->domain = strdup(config->domain);
 	e2b->envd_url = strdup(config->envd_url);
-	if (!e2b->domain || !e2b->envd_url)
+	e2b->local_dir = config->local_dir ? strdup(config->local_dir) : NULL;
+	if (!e2b->domain || !e2b->envd_url || (config->local_dir && !e2b->local_dir))
 		return -ENOMEM;
 	r = rsb_api_init(&e2b->api, &http, config->api_url, &config->api_key);
 	if (r < 0)

@@ -21,9 +21,10 @@ struct rsb_e2b_config {
 	uint64_t timeout_ns;       /* of one request */
 	struct rsb_secret api_key; /* copied */
 	/*
-	 * Not NULL: the server is this user's rsb-local (backend/local.h), which is looked for
-	 * again by this environment when it is not reached. Borrowed for life.
+	 * Not NULL: the server is the rsb-local of this directory (backend/local.h), which is
+	 * looked for again, with this environment, when it is not reached. env: borrowed for life.
 	 */
+	const char *local_dir;
 	char *const *local_env;
 };
 

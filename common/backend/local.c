@@ -7,7 +7,6 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 
 #include "backend/http.h"
 #include "util/clock.h"
@@ -21,22 +20,22 @@
 #define POLL_MS 20
 #define IDLE "10min"
 #define KEY_BYTES 32
-#define PORT_FILE "local/port.json"
-#define KEY_FILE "local-key"
-#define LOCK_FILE "local/lock"
-#define LOG_FILE "local.log"
+#define SERVER_DIR "server"
+#define PORT_FILE SERVER_DIR "/port.json"
+#define LOCK_FILE SERVER_DIR "/lock"
+#define KEY_FILE "key"
+#define LOG_FILE "log"
 #define FILE_MAX 4096
 
-/* Of one user; everything of the server's is in it. */
+/* Everything of the server's is in it. */
 struct place {
-	char *path;
+	const char *path;
 	int fd;
 };
 
 static void
 place_done(struct place *place)
 {
-	free(place->path);
 	rsb_cleanup_close(&place->fd);
 }
 
@@ -52,30 +51,28 @@ env_get(char *const *env, const char *name)
 }
 
 static int
-open_place(char *const *env, struct place *place, struct rsb_diag *diag)
+open_place(const char *dir, struct place *place, struct rsb_diag *diag)
 {
-	const char *runtime = env_get(env, "XDG_RUNTIME_DIR");
-	struct stat st;
-	int r;
+	int r = rsb_fd_open_own_dir(dir);
 
-	place->path = runtime && runtime[0] == '/'
-			      ? rsb_str_printf("%s/rsb", runtime)
-			      : rsb_str_printf("/tmp/rsb-%u", (unsigned int)geteuid());
-	if (!place->path)
-		return -ENOMEM;
-	r = rsb_fd_mkdir_parents(place->path, 0700);
+	if (r == -EPERM)
+		return rsb_diag_set(
+			diag, r, "%s must belong to you and be written by nobody else", dir);
 	if (r < 0)
-		return rsb_diag_set(
-			diag, r, "cannot make %s: %s", place->path, rsb_diag_text(NULL, r));
-	place->fd = open(place->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (place->fd < 0 || fstat(place->fd, &st) < 0)
-		return rsb_diag_set(
-			diag, -errno, "cannot open %s: %s", place->path, strerror(errno));
-	/* below /tmp somebody else may have been there first */
-	if (st.st_uid != geteuid() || (st.st_mode & 0022))
-		return rsb_diag_set(
-			diag, -EPERM, "%s must belong to you and to nobody else", place->path);
+		return rsb_diag_set(diag, r, "cannot use %s: %s", dir, rsb_diag_text(NULL, r));
+	*place = (struct place){ .path = dir, .fd = r };
 	return 0;
+}
+
+/* A server holds its lock for as long as it lives. */
+static bool
+is_served(const struct place *place)
+{
+	rsb_autoclose int fd = openat(place->fd, LOCK_FILE, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0)
+		return errno != ENOENT;
+	return flock(fd, LOCK_EX | LOCK_NB) < 0;
 }
 
 /* The key that the server was, or will be, started with. */
@@ -133,7 +130,10 @@ read_port(const struct place *place, uint64_t *ret_port)
 	return 0;
 }
 
-/* A port file may be left of a server that is gone: whoever answers must be one. */
+/*
+ * A port file may be left of a server that is gone, also before this machine was booted, and then
+ * somebody else may have its port: he would be given our key.
+ */
 static int
 try_server(const struct place *place, struct rsb_local *ret_local)
 {
@@ -147,6 +147,9 @@ try_server(const struct place *place, struct rsb_local *ret_local)
 	int r;
 
 	r = read_port(place, &port);
+	/* Looked at for a moment only, and last: who starts needs the lock. */
+	if (r == 0 && !is_served(place))
+		r = -ENOENT;
 	if (r == 0)
 		r = load_key(place, &local.api_key);
 	if (r == 0)
@@ -200,7 +203,7 @@ static int
 launch(char *const *env, const struct place *place, int *ret_pid_fd)
 {
 	rsb_autofree char *program = find_program(env);
-	rsb_autofree char *state = rsb_str_path(place->path, "local");
+	rsb_autofree char *state = rsb_str_path(place->path, SERVER_DIR);
 	rsb_autofree char *port_file = rsb_str_path(place->path, PORT_FILE);
 	rsb_autofree char *key_file = rsb_str_path(place->path, KEY_FILE);
 	rsb_autoclose int log_fd = -1;
@@ -260,7 +263,8 @@ start_server(char *const *env, const struct place *place, struct rsb_local *ret_
 	if (r == 0)
 		r = launch(env, place, &pid_fd);
 	if (r < 0)
-		return rsb_diag_set(diag, r, "cannot start rsb-local: %s", rsb_diag_text(NULL, r));
+		return rsb_diag_set(diag, r, "cannot start rsb-local, whose files are in %s: %s",
+			place->path, rsb_diag_text(NULL, r));
 	pfd.fd = pid_fd;
 	while (rsb_now_ns() < deadline_ns) {
 		if (try_server(place, ret_local) == 0)
@@ -289,13 +293,14 @@ use_named(const char *url, const struct place *place, struct rsb_local *ret_loca
 }
 
 int
-rsb_local_open(char *const *env, struct rsb_local *ret_local, struct rsb_diag *diag)
+rsb_local_open(
+	const char *dir, char *const *env, struct rsb_local *ret_local, struct rsb_diag *diag)
 {
 	RSB_CLEANUP(place_done) struct place place = { .fd = -1 };
 	const char *named = env_get(env, "RSB_LOCAL_URL");
 	int r;
 
-	r = open_place(env, &place, diag);
+	r = open_place(dir, &place, diag);
 	if (r < 0)
 		return r;
 	if (named && named[0])
@@ -310,19 +315,9 @@ rsb_local_open(char *const *env, struct rsb_local *ret_local, struct rsb_diag *d
 	return start_server(env, &place, ret_local, diag);
 }
 
-/* A server holds its lock for as long as it lives. */
-static bool
-is_served(const struct place *place)
-{
-	rsb_autoclose int fd = openat(place->fd, LOCK_FILE, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-
-	if (fd < 0)
-		return errno != ENOENT;
-	return flock(fd, LOCK_EX | LOCK_NB) < 0;
-}
-
 int
-rsb_local_find(char *const *env, struct rsb_local *ret_local, struct rsb_diag *diag)
+rsb_local_find(
+	const char *dir, char *const *env, struct rsb_local *ret_local, struct rsb_diag *diag)
 {
 	RSB_CLEANUP(place_done) struct place place = { .fd = -1 };
 	const char *named = env_get(env, "RSB_LOCAL_URL");
@@ -330,7 +325,7 @@ rsb_local_find(char *const *env, struct rsb_local *ret_local, struct rsb_diag *d
 
 	if (named && named[0])
 		return rsb_diag_set(diag, -ENOTCONN, "nobody answers at %s", named);
-	r = open_place(env, &place, diag);
+	r = open_place(dir, &place, diag);
 	if (r < 0)
 		return r;
 	if (try_server(&place, ret_local) == 0)

@@ -6,6 +6,13 @@
  * Finds this user's rsb-local, or starts it, and says how to reach it. It is E2B-compatible:
  * the local backend is backend/e2b.h pointed at it. Life and end of the server are its own
  * business (it ends when idle).
+ *
+ * All about it is in one directory that is this user's alone, and outlives sessions: what is below
+ * XDG_RUNTIME_DIR goes with the last login, and is another place for cron and su.
+ *
+ *	key		its API key
+ *	log		what it said
+ *	server/		its state directory: port.json, and the lock that says that it lives
  */
 
 #include "util/diag.h"
@@ -17,18 +24,18 @@ struct rsb_local {
 };
 
 /*
- * env: the environment to look into and to start it with. RSB_LOCAL_URL there names a server that
- * runs already and takes this user's key; nothing is started then. May wait some seconds for a
- * fresh server.
+ * dir: that directory, absolute; made if it is absent. env: the environment to look into and to
+ * start it with. RSB_LOCAL_URL there names a server that runs already and takes this user's key;
+ * nothing is started then. May wait some seconds for a fresh server.
  */
 rsb_nodiscard int rsb_local_open(
-	char *const *env, struct rsb_local *ret_local, struct rsb_diag *diag);
+	const char *dir, char *const *env, struct rsb_local *ret_local, struct rsb_diag *diag);
 
 /*
  * Only looks for one that runs. -ENOENT: none does, so that no sandbox of one lives, which all end
  * with their server; -ENOTCONN: one may, but does not answer, or it is the one of RSB_LOCAL_URL.
  */
 rsb_nodiscard int rsb_local_find(
-	char *const *env, struct rsb_local *ret_local, struct rsb_diag *diag);
+	const char *dir, char *const *env, struct rsb_local *ret_local, struct rsb_diag *diag);
 
 #endif

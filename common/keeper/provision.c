@@ -44,6 +44,8 @@ static int
 open_local(const struct rsb_config *config, char *const *env, struct rsb_backend **ret_backend,
 	struct rsb_diag *diag)
 {
+	rsb_autofree char *root = NULL;
+	rsb_autofree char *dir = NULL;
 	struct rsb_local local;
 	struct rsb_e2b_config e2b = {
 		.name = "local",
@@ -54,9 +56,16 @@ open_local(const struct rsb_config *config, char *const *env, struct rsb_backend
 	};
 	int r;
 
-	r = rsb_local_open(env, &local, diag);
+	r = rsb_state_root(env, &root, diag);
 	if (r < 0)
 		return r;
+	dir = rsb_str_path(root, RSB_STATE_LOCAL);
+	if (!dir)
+		return -ENOMEM;
+	r = rsb_local_open(dir, env, &local, diag);
+	if (r < 0)
+		return r;
+	e2b.local_dir = dir;
 	e2b.api_url = local.url;
 	e2b.envd_url = local.url;
 	e2b.api_key = local.api_key;

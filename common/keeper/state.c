@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "keeper/config.h"
 #include "keeper/state-json.h"
@@ -22,8 +21,6 @@
 
 #define FILE_MAX ((size_t)256 << 10)
 #define LOCK_WAIT_NS (10 * RSB_NSEC_PER_SEC)
-#define LOCK_PROBE_NS (200 * 1000 * 1000L) /* who only looks holds it for a moment */
-#define LOCK_POLL_NS (50 * 1000 * 1000L)
 #define SOCKET_PATH_MAX 107
 #define N_LOCK 2
 
@@ -144,22 +141,17 @@ rsb_state_name(const struct rsb_state_dir *dir)
 int
 rsb_state_lock(struct rsb_state_dir *dir, enum rsb_state_lock lock, bool wait)
 {
-	const struct timespec pause = { .tv_nsec = LOCK_POLL_NS };
-	uint64_t deadline_ns = rsb_now_ns() + (wait ? LOCK_WAIT_NS : LOCK_PROBE_NS);
 	rsb_autoclose int fd = -1;
+	int r;
 
 	if (dir->lock_fds[lock] >= 0)
 		return 0;
 	fd = openat(dir->fd, lock_names[lock], O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-		if (errno != EWOULDBLOCK && errno != EINTR)
-			return -errno;
-		if (rsb_now_ns() > deadline_ns)
-			return -EBUSY;
-		(void)nanosleep(&pause, NULL); /* an early end is fine */
-	}
+	r = rsb_fd_lock(fd, wait ? LOCK_WAIT_NS : RSB_FD_LOCK_PROBE_NS);
+	if (r < 0)
+		return r;
 	dir->lock_fds[lock] = rsb_steal_fd(&fd);
 	return 0;
 }
@@ -312,36 +304,37 @@ rsb_state_intent_end(struct rsb_state_dir *dir)
 
 /* ---- socket and events ---- */
 
-int
-rsb_state_socket(const struct rsb_state_dir *dir, char *const *env, char **ret_path)
+static int
+short_socket(const struct rsb_state_dir *dir, char **ret_path, struct rsb_diag *diag)
 {
-	const char *runtime = rsb_config_getenv(env, "XDG_RUNTIME_DIR");
-	rsb_autofree char *base = NULL;
-	rsb_autofree char *path = NULL;
+	rsb_autofree char *base = rsb_str_printf("/tmp/rsb-%u", (unsigned int)geteuid());
 	uint8_t digest[RSB_SHA256_SIZE];
 	char hex[17];
 	int r;
 
-	/* two state directories may know the same name */
+	if (!base)
+		return -ENOMEM;
+	r = rsb_fd_open_own_dir(base);
+	if (r < 0)
+		return rsb_diag_set(diag, r,
+			"%s, where sockets with long paths go, cannot be used: %s", base,
+			rsb_diag_text(NULL, r));
+	(void)close(r);
 	rsb_sha256(rsb_bytes_str(dir->path), digest);
 	rsb_str_hex(digest, 8, hex);
-	base = runtime && runtime[0] == '/' ? rsb_str_printf("%s/rsb", runtime) : strdup(dir->path);
-	path = base ? rsb_str_printf("%s/%s-%.8s.sock", base, dir->name, hex) : NULL;
-	if (path && strlen(path) > SOCKET_PATH_MAX) {
-		free(rsb_steal(&path));
-		path = rsb_str_printf("%s/%s.sock", base, hex);
-	}
-	if (path && strlen(path) > SOCKET_PATH_MAX) {
-		free(rsb_steal(&path));
-		free(rsb_steal(&base));
-		base = rsb_str_printf("/tmp/rsb-%u", (unsigned int)geteuid());
-		path = base ? rsb_str_printf("%s/%s.sock", base, hex) : NULL;
-	}
+	*ret_path = rsb_str_printf("%s/%s.sock", base, hex);
+	return *ret_path ? 0 : -ENOMEM;
+}
+
+int
+rsb_state_socket(const struct rsb_state_dir *dir, char **ret_path, struct rsb_diag *diag)
+{
+	rsb_autofree char *path = rsb_str_path(dir->path, "socket");
+
 	if (!path)
 		return -ENOMEM;
-	r = rsb_fd_mkdir_parents(base, 0700);
-	if (r < 0)
-		return r;
+	if (strlen(path) > SOCKET_PATH_MAX)
+		return short_socket(dir, ret_path, diag);
 	*ret_path = rsb_steal(&path);
 	return 0;
 }

@@ -13,8 +13,10 @@
  *	events		JSON lines, only ever appended; when full it becomes events.old
  *	lock, daemon.lock	flock(2): who changes the state now; the daemon that serves it
  *
- * The control socket is in $XDG_RUNTIME_DIR/rsb (else in the directory itself), under a
- * hashed name when the path is too long.
+ *	socket		the daemon's control socket
+ *
+ * Beside them is .local, of backend/local.h. Nothing is below XDG_RUNTIME_DIR: it ends with the
+ * user's last session, which daemon and server need not, and another session may have another one.
  */
 
 #include "backend/backend.h"
@@ -23,6 +25,7 @@
 #define RSB_STATE_NAME_MAX 64
 /* The sentence for -ENOENT, the same wherever a sandbox is named. */
 #define RSB_STATE_NO_SUCH "there is no sandbox '%s'; 'rsb list' names those there are"
+#define RSB_STATE_LOCAL ".local"               /* no name of a sandbox */
 #define RSB_STATE_EVENTS_MAX ((size_t)1 << 20) /* a full one is kept beside it */
 
 struct rsb_state {
@@ -100,9 +103,13 @@ rsb_nodiscard int rsb_state_intent_pending(
 	struct rsb_state_dir *dir, char ret_intent[static RSB_INTENT_SIZE + 1]);
 rsb_nodiscard int rsb_state_intent_end(struct rsb_state_dir *dir);
 
-/* Where the daemon's control socket is; its directory is made, 0700. Caller frees. */
+/*
+ * Where the daemon's control socket is: in the directory, or where the kernel does not take so long
+ * a path, under a hashed name in /tmp/rsb-UID, which is made. -EPERM: that is not ours. Caller
+ * frees.
+ */
 rsb_nodiscard int rsb_state_socket(
-	const struct rsb_state_dir *dir, char *const *env, char **ret_path);
+	const struct rsb_state_dir *dir, char **ret_path, struct rsb_diag *diag);
 
 /*
  * Appends {"time","kind","text"} to the event log. Failures are logged, not returned: an

@@ -5,15 +5,19 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 
+#include "util/clock.h"
 #include "util/secret.h"
 #include "util/str.h"
 
 #define CHUNK ((size_t)65536)
 #define BACKLOG 64
+#define LOCK_POLL_NS (50 * 1000 * 1000L)
 
 int
 rsb_fd_read_full(int fd, void *data, size_t size, size_t *ret_size)
@@ -400,4 +404,38 @@ rsb_fd_mkdir_parents(const char *path, unsigned int mode)
 			return r;
 	}
 	return make_dir(copy, mode);
+}
+
+int
+rsb_fd_open_own_dir(const char *path)
+{
+	rsb_autoclose int fd = -1;
+	struct stat st;
+	int r;
+
+	r = rsb_fd_mkdir_parents(path, 0700);
+	if (r < 0)
+		return r;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (st.st_uid != geteuid() || (st.st_mode & 0022))
+		return -EPERM;
+	return rsb_steal_fd(&fd);
+}
+
+int
+rsb_fd_lock(int fd, uint64_t wait_ns)
+{
+	const struct timespec pause = { .tv_nsec = LOCK_POLL_NS };
+	const uint64_t deadline_ns = rsb_now_ns() + wait_ns;
+
+	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return -errno;
+		if (rsb_now_ns() > deadline_ns)
+			return -EBUSY;
+		(void)nanosleep(&pause, NULL); /* an early end is fine */
+	}
+	return 0;
 }

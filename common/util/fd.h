@@ -54,5 +54,17 @@ rsb_nodiscard int rsb_fd_check_peer(int sock);
 
 /* mkdir -p: path itself too, with the given mode (under the umask) for new directories. */
 rsb_nodiscard int rsb_fd_mkdir_parents(const char *path, unsigned int mode);
+/*
+ * The same with mode 0700, opened: the descriptor. -EPERM when it is somebody else's or others may
+ * write to it, as where somebody else was first below /tmp; -ENOTDIR also for a link.
+ */
+rsb_nodiscard int rsb_fd_open_own_dir(const char *path);
+
+/*
+ * flock(2), exclusive, tried for wait_ns: who only looks holds it for a moment. -EBUSY. The lock is
+ * that of the open file.
+ */
+rsb_nodiscard int rsb_fd_lock(int fd, uint64_t wait_ns);
+#define RSB_FD_LOCK_PROBE_NS (200 * 1000 * 1000UL)
 
 #endif

@@ -170,16 +170,25 @@ read_one(int opt, const char *value, struct rsb_hostopt *o, struct rsb_diag *dia
 
 /* $XDG_RUNTIME_DIR/rsb/local, else a directory of this user's in /tmp. */
 static int
-default_state(char out[static PATH_MAX])
+default_state(char out[static PATH_MAX], struct rsb_diag *diag)
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	struct stat st;
 	int n;
 
+	/* It is not ours to make: under su it may be another user's, or of a session that ended. */
+	if (runtime && runtime[0] == '/' &&
+		(stat(runtime, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid()))
+		return rsb_diag_set(diag, -EINVAL,
+			"XDG_RUNTIME_DIR, which is %s, is no directory of yours: name one by --state",
+			runtime);
 	if (runtime && runtime[0] == '/')
 		n = snprintf(out, PATH_MAX, "%s/rsb/local", runtime);
 	else
 		n = snprintf(out, PATH_MAX, "/tmp/rsb-%u/local", getuid());
-	return n < 0 || n >= PATH_MAX ? -ENAMETOOLONG : 0;
+	if (n < 0 || n >= PATH_MAX)
+		return rsb_diag_set(diag, -EINVAL, "XDG_RUNTIME_DIR is too long");
+	return 0;
 }
 
 /* Beside this program (a build's neighbour folder too), else where it is installed. */
@@ -207,8 +216,10 @@ find_envd(char out[static PATH_MAX])
 static int
 fill_defaults(struct rsb_hostopt *o, struct rsb_diag *diag)
 {
-	if (o->state_dir[0] == '\0' && default_state(o->state_dir) < 0)
-		return rsb_diag_set(diag, -EINVAL, "XDG_RUNTIME_DIR is too long");
+	int r = o->state_dir[0] == '\0' ? default_state(o->state_dir, diag) : 0;
+
+	if (r < 0)
+		return r;
 	if (o->envd[0] == '\0' && find_envd(o->envd) < 0)
 		return rsb_diag_set(diag, -EINVAL, "rsb-envd was not found; name it with --envd");
 	return 0;

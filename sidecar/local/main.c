@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -49,8 +48,11 @@ lock_state(const char *dir, int *ret_fd, struct rsb_diag *diag)
 	fd = openat(dir_fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return rsb_diag_set(diag, -errno, "cannot open %s/lock: %s", dir, strerror(errno));
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-		return rsb_diag_set(diag, -errno, "another rsb-local is running on %s", dir);
+	r = rsb_fd_lock(fd, RSB_FD_LOCK_PROBE_NS);
+	if (r == -EBUSY)
+		return rsb_diag_set(diag, r, "another rsb-local is running on %s", dir);
+	if (r < 0)
+		return rsb_diag_set(diag, r, "cannot lock %s: %s", dir, rsb_diag_text(NULL, r));
 	*ret_fd = rsb_steal_fd(&fd);
 	return 0;
 }

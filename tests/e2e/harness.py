@@ -48,6 +48,30 @@ def equal(got, want, what=""):
         raise Failed(f"{what}: got {got!r:.2000}, want {want!r:.2000}")
 
 
+def sentence(r, *words):
+    """stderr is one line and holds the words."""
+    text = r.stderr.decode()
+    equal(len(text.strip().split("\n")), 1, f"lines of {text!r}")
+    for w in words:
+        check(w in text, f"{w!r} is not in {text!r}")
+
+
+def answer(r):
+    """--json is one object on one line."""
+    equal(r.stdout.count(b"\n"), 1, f"lines of {r.stdout!r}")
+    return json.loads(r.stdout)
+
+
+@contextlib.contextmanager
+def named(world, name):
+    """Ends the sandbox if the test does not."""
+    try:
+        yield name
+    finally:
+        if os.path.isdir(os.path.join(world.env["XDG_STATE_HOME"], "rsb", name)):
+            world.rsb("down", "--kill", "--force", name)
+
+
 def how_many(quick, usual, full):
     """Rounds of a test: few of them where each is dear, all before a release (packaging/test --full)."""
     if os.environ.get("RSB_TEST_QUICK"):
@@ -160,27 +184,30 @@ class World:
         finally:
             box.down()
 
+    def local(self, name):
+        """Of what rsb keeps about its rsb-local."""
+        return os.path.join(self.env["XDG_STATE_HOME"], "rsb/.local", name)
+
     def local_server(self):
-        for folder, _, files in os.walk(self.env["XDG_RUNTIME_DIR"]):
-            for f in files:
-                if f.endswith(".json") and "port" in f:
-                    with open(os.path.join(folder, f), encoding="ascii") as port_file:
-                        return json.load(port_file)
-        return None
+        try:
+            with open(self.local("server/port.json"), encoding="ascii") as port_file:
+                return json.load(port_file)
+        except FileNotFoundError:
+            return None
 
     @contextlib.contextmanager
     def own_server(self, *options):
         """An rsb-local with options of its own, where rsb looks for one; no sandbox may be there."""
         self.stop_server()
-        run = self.dir("run/rsb", 0o700)
-        key = os.path.join(run, "local-key")
+        os.makedirs(self.local(""), mode=0o700, exist_ok=True)
+        key = self.local("key")
         if not os.path.exists(key):
             with open(key, "w", encoding="ascii", opener=lambda p, f: os.open(p, f, 0o600)) as f:
                 f.write(secrets.token_hex(32))
-        with open(os.path.join(run, "local.log"), "wb") as log:
+        with open(self.local("log"), "wb") as log:
             server = subprocess.Popen(
-                ["rsb-local", "--listen", "127.0.0.1:0", "--state", f"{run}/local", "--api-key-file", key,
-                 "--port-file", f"{run}/local/port.json", *options],
+                ["rsb-local", "--listen", "127.0.0.1:0", "--state", self.local("server"), "--api-key-file", key,
+                 "--port-file", self.local("server/port.json"), *options],
                 env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         wait_until(lambda: self.local_server() or server.poll() is not None, 15, "rsb-local starts")
         try:
@@ -200,7 +227,7 @@ class World:
         left = [f"mount {m}" for m in mounts_below(self.tmp) if "/mnt" in m]
         state = os.path.join(self.env["XDG_STATE_HOME"], "rsb")
         if os.path.isdir(state):
-            left += [f"state {n}" for n in os.listdir(state)]
+            left += [f"state {n}" for n in os.listdir(state) if n != ".local"]
         left += [f"process {p} {c}" for p, c in processes_of(self.env["XDG_STATE_HOME"])
                  if "rsb-local" not in c and "rsb-envd" not in c]
         return left
@@ -208,7 +235,7 @@ class World:
     def reports(self):
         """What sanitizers said, and of a sandbox that crashed; once."""
         with contextlib.suppress(FileNotFoundError):
-            with open(os.path.join(self.env["XDG_RUNTIME_DIR"], "rsb/local.log"), encoding="utf-8", errors="replace") as f:
+            with open(self.local("log"), encoding="utf-8", errors="replace") as f:
                 log = f.read()
             self.said += sanitizer.in_log(log[self.log_seen:] if len(log) >= self.log_seen else log)
             self.log_seen = len(log)

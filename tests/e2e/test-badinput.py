@@ -11,16 +11,7 @@ import threading
 import time
 
 import harness
-from harness import check, equal
-
-
-def sentence(r, *words):
-    """stderr is one line and holds the words."""
-    text = r.stderr.decode()
-    lines = text.strip().split("\n")
-    equal(len(lines), 1, f"lines of {text!r}")
-    for w in words:
-        check(w in text, f"{w!r} is not in {text!r}")
+from harness import check, equal, sentence
 
 
 def test_no_sandbox(world):
@@ -77,7 +68,7 @@ def test_a_full_state_disk(world):
             while True:
                 f.write(bytes(4096))
         r = world.rsb("create", "nospace", check_status=125, env={"XDG_STATE_HOME": state})
-        sentence(r, f"{state}/rsb/nospace", "No space left")
+        sentence(r, f"{state}/rsb/", "No space left")
     finally:
         world.run("umount", state)
     os.rmdir(state)
@@ -188,8 +179,7 @@ def test_wrong_key(world):
 def test_another_version(world):
     """A daemon from before an update answers a program from after it."""
     with world.sandbox() as box:
-        run = f"{world.env['XDG_RUNTIME_DIR']}/rsb"
-        path, = [f"{run}/{n}" for n in os.listdir(run) if n.endswith(".sock")]
+        path = box.state("socket")
         os.rename(path, path + ".real")
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         listener.bind(path)
@@ -230,7 +220,7 @@ def test_port_taken(world):
 def test_sandbox_killed_behind_our_back(world):
     with world.sandbox() as box:
         server = world.local_server()
-        with open(f"{world.env['XDG_RUNTIME_DIR']}/rsb/local-key", encoding="ascii") as f:
+        with open(world.local("key"), encoding="ascii") as f:
             key = f.read().strip()
         with open(box.path("file"), "wb") as f:
             p = subprocess.Popen(["rsb-exec", "sh", "-c", "echo runs; sleep 300"], cwd=box.mount, env=world.env,

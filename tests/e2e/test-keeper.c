@@ -228,7 +228,7 @@ teardown(struct world *world)
 	rsb_backend_free(world->backend);
 	rsb_state_close(world->keeper_env.dir);
 	rsb_config_done(&world->config);
-	(void)snprintf(command, sizeof(command), "%s/rsb/local/port.json", world->dir);
+	(void)snprintf(command, sizeof(command), "%s/rsb/.local/server/port.json", world->dir);
 	ck_assert_int_eq(rsb_fd_read_file(AT_FDCWD, command, 4096, &text), 0);
 	ck_assert_int_eq(rsb_json_parse(rsb_bytes_str(text), &json, NULL), 0);
 	ck_assert_int_eq(rsb_json_i64(json, "pid", &pid), 0);

@@ -12,30 +12,7 @@ import subprocess
 import time
 
 import harness
-from harness import check, equal
-
-
-def sentence(r, *words):
-    text = r.stderr.decode()
-    equal(len(text.strip().split("\n")), 1, f"lines of {text!r}")
-    for w in words:
-        check(w in text, f"{w!r} is not in {text!r}")
-
-
-def answer(r):
-    """--json is one object on one line."""
-    equal(r.stdout.count(b"\n"), 1, f"lines of {r.stdout!r}")
-    return json.loads(r.stdout)
-
-
-@contextlib.contextmanager
-def named(world, name):
-    """Ends the sandbox if the test does not."""
-    try:
-        yield name
-    finally:
-        if os.path.isdir(os.path.join(world.env["XDG_STATE_HOME"], "rsb", name)):
-            world.rsb("down", "--kill", "--force", name)
+from harness import answer, check, equal, named, sentence
 
 
 def test_up_twice(world):

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -267,6 +268,49 @@ START_TEST(makes_directories_on_the_way)
 }
 END_TEST
 
+START_TEST(opens_a_directory_that_is_ours_alone)
+{
+	rsb_autofree char *sub = NULL;
+	rsb_autofree char *link = NULL;
+	struct stat st;
+	int fd;
+
+	rsb_autoclose int dir_fd = open_dir();
+
+	sub = rsb_str_path(dir, "sub/own");
+	link = rsb_str_path(dir, "link");
+	fd = rsb_fd_open_own_dir(sub);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(fstat(fd, &st), 0);
+	ck_assert_uint_eq(st.st_mode & 0777, 0700);
+	ck_assert_int_eq(fchmod(fd, 0720), 0);
+	ck_assert_int_eq(rsb_fd_open_own_dir(sub), -EPERM);
+	ck_assert_int_eq(fchmod(fd, 0755), 0);
+	ck_assert_int_eq(close(rsb_fd_open_own_dir(sub)), 0);
+	/* one that another user made: he can point it to wherever he wants */
+	ck_assert_int_eq(symlink(sub, link), 0);
+	ck_assert_int_eq(rsb_fd_open_own_dir(link), -ENOTDIR);
+	ck_assert_int_eq(close(fd), 0);
+	ck_assert_int_eq(unlinkat(dir_fd, "link", 0), 0);
+	ck_assert_int_eq(unlinkat(dir_fd, "sub/own", AT_REMOVEDIR), 0);
+	ck_assert_int_eq(unlinkat(dir_fd, "sub", AT_REMOVEDIR), 0);
+	ck_assert_int_eq(rmdir(dir), 0);
+}
+END_TEST
+
+START_TEST(waits_for_a_lock_but_not_for_ever)
+{
+	rsb_autoclose int dir_fd = open_dir();
+	rsb_autoclose int other = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	ck_assert_int_eq(rsb_fd_lock(dir_fd, 0), 0);
+	ck_assert_int_eq(rsb_fd_lock(other, 0), -EBUSY);
+	ck_assert_int_eq(flock(dir_fd, LOCK_UN), 0);
+	ck_assert_int_eq(rsb_fd_lock(other, 0), 0);
+	ck_assert_int_eq(rmdir(dir), 0);
+}
+END_TEST
+
 START_TEST(fills_closed_standard_descriptors)
 {
 	pid_t pid = fork();
@@ -306,6 +350,8 @@ main(void)
 		listens_and_connects_on_a_path,
 		refuses_a_path_that_no_socket_can_have,
 		makes_directories_on_the_way,
+		opens_a_directory_that_is_ours_alone,
+		waits_for_a_lock_but_not_for_ever,
 		fills_closed_standard_descriptors,
 	};
 

@@ -209,28 +209,30 @@ END_TEST
 
 START_TEST(gives_every_state_a_socket_path_that_fits)
 {
-	char long_name[41];
-	char runtime[160] = "XDG_RUNTIME_DIR=";
-	char *short_env[] = { base_env, runtime, NULL };
+	char long_name[RSB_STATE_NAME_MAX + 1];
+	char deep[128];
 	struct rsb_state_dir *dir;
+	struct stat st;
 	char *path;
 
 	setup();
+	dir = make("short", "iabc", "", "");
+	ck_assert_int_eq(rsb_state_socket(dir, &path, NULL), 0);
+	ck_assert_str_eq(strrchr(path, '/'), "/socket");
+	ck_assert_int_eq(strncmp(path, rsb_state_path(dir), strlen(rsb_state_path(dir))), 0);
+	free(path);
+	rsb_state_close(dir);
 	memset(long_name, 'n', sizeof(long_name) - 1);
 	long_name[sizeof(long_name) - 1] = '\0';
-	dir = make(long_name, "iabc", "", "");
-	strcat(runtime, root);
-	ck_assert_int_eq(rsb_state_socket(dir, short_env, &path), 0);
-	ck_assert_uint_le(strlen(path), 107);
-	ck_assert_ptr_nonnull(strstr(path, long_name));
-	free(path);
-	(void)snprintf(runtime + strlen(runtime), 64, "/%032d%016d", 0, 0);
-	ck_assert_int_eq(rsb_state_socket(dir, short_env, &path), 0);
+	(void)snprintf(deep, sizeof(deep), "%s/%040d", root, 0);
+	ck_assert_int_eq(mkdir(deep, 0700), 0);
+	ck_assert_int_eq(rsb_state_open(deep, long_name, true, &dir, NULL), 0);
+	ck_assert_int_eq(rsb_state_socket(dir, &path, NULL), 0);
 	ck_assert_uint_le(strlen(path), 107);
 	ck_assert_ptr_null(strstr(path, long_name));
-	free(path);
-	ck_assert_int_eq(rsb_state_socket(dir, env, &path), 0);
-	ck_assert_uint_le(strlen(path), 107);
+	*strrchr(path, '/') = '\0';
+	ck_assert_int_eq(stat(path, &st), 0);
+	ck_assert_uint_eq(st.st_uid, geteuid());
 	free(path);
 	rsb_state_close(dir);
 	teardown();
