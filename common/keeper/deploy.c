@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "keeper/config.h"
 #include "util/cleanup.h"
@@ -16,6 +17,7 @@
 #define OUTPUT_MAX 4096
 #define DEFAULT_USER "user"
 #define NOT_THERE 127
+#define ELF_MAGIC "\177ELF"
 
 /*
  * $0: the program's place, $1: what was uploaded for it or nothing, then the program's
@@ -209,6 +211,26 @@ rsb_deploy(const struct rsb_deploy *deploy, struct rsb_diag *diag)
 	return try_start(deploy, path, part, diag);
 }
 
+/* One that is named, perhaps by mistake; what we find ourselves is ours. */
+static int
+check_program(const char *path, struct rsb_diag *diag)
+{
+	/* It may be a FIFO. */
+	rsb_autoclose int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	char magic[sizeof(ELF_MAGIC) - 1];
+	struct stat st;
+	size_t n = 0;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return rsb_diag_set(diag, -errno, "RSB_SIDECAR, which is %s, cannot be read: %s",
+			path, strerror(errno));
+	if (!S_ISREG(st.st_mode) || rsb_fd_read_full(fd, magic, sizeof(magic), &n) < 0 ||
+		n < sizeof(magic) || memcmp(magic, ELF_MAGIC, sizeof(magic)) != 0)
+		return rsb_diag_set(
+			diag, -ENOEXEC, "RSB_SIDECAR, which is %s, is no program", path);
+	return 0;
+}
+
 int
 rsb_deploy_find(char *const *env, char **ret_path, struct rsb_diag *diag)
 {
@@ -218,8 +240,12 @@ rsb_deploy_find(char *const *env, char **ret_path, struct rsb_diag *diag)
 	char self[PATH_MAX];
 	ssize_t n;
 	size_t i;
+	int r;
 
 	if (named && named[0]) {
+		r = check_program(named, diag);
+		if (r < 0)
+			return r;
 		*ret_path = strdup(named);
 		return *ret_path ? 0 : -ENOMEM;
 	}

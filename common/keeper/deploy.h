@@ -31,7 +31,8 @@ rsb_nodiscard int rsb_deploy(const struct rsb_deploy *deploy, struct rsb_diag *d
 
 /*
  * The sidecar's program: $RSB_SIDECAR, else beside or below the running program's place.
- * Caller frees. -ENOENT.
+ * Caller frees. -ENOENT; -ENOEXEC and
+ * others when RSB_SIDECAR names what is no program.
  */
 rsb_nodiscard int rsb_deploy_find(char *const *env, char **ret_path, struct rsb_diag *diag);
 

@@ -5,7 +5,7 @@ import json
 import os
 
 import harness
-from harness import answer, check, equal
+from harness import answer, check, equal, sentence
 
 
 def test_another_runtime_directory(world):
@@ -27,6 +27,19 @@ def test_another_runtime_directory(world):
     r = world.run("rsb-local", "--idle", "1s", env={"XDG_RUNTIME_DIR": absent}, check_status=2)
     check(absent.encode() in r.stderr and b"--state" in r.stderr, r.stderr)
     check(not os.path.exists(absent), "nor rsb-local's")
+
+
+def test_doctor_looks_at_the_sidecar(world):
+    text = f"{world.fresh()}/text"
+    with open(text, "w", encoding="ascii") as f:
+        f.write("#!/bin/sh\n")
+    source = world.fresh("src")
+    for path in ("/nope", "/dev/null", source, text):
+        env = {"RSB_SIDECAR": path}
+        bad = [c["how"] for c in answer(world.rsb("doctor", "--json", env=env, check_status=1))["checks"] if not c["ok"]]
+        check(len(bad) == 1 and path in bad[0] and "RSB_SIDECAR" in bad[0], bad)
+        sentence(world.rsb("up", source, env=env, check_status=125), path, "RSB_SIDECAR")
+    world.rsb("doctor")
 
 
 harness.main(globals())
