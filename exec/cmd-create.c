@@ -32,11 +32,7 @@ create(const struct rsb_verb_common *common, const char *name, char **env,
 		return r;
 	if (!session->known)
 		return rsb_keeper_create(&session->env, &req, &session->state, diag);
-	r = rsb_keeper_resume(&session->env, &session->state, &sandbox, diag);
-	if (r == -ENOENT)
-		return rsb_diag_set(
-			diag, r, "the sandbox %s is gone; 'rsb destroy %s' forgets it", name, name);
-	return r;
+	return rsb_keeper_resume(&session->env, &session->state, &sandbox, diag);
 }
 
 static int
@@ -65,8 +61,8 @@ run_create(const struct rsb_verb *verb, const struct rsb_verb_call *call)
 	RSB_CLEANUP(rsb_verb_session_done) struct rsb_verb_session session = { 0 };
 	int r;
 
-	if (!rsb_state_name_ok(call->words[0]))
-		return rsb_verb_usage(verb, RSB_STATE_NAME_RULE);
+	if (rsb_state_name_check(call->words[0], &diag) < 0)
+		return rsb_verb_usage(verb, diag.text);
 	r = create(&call->common, call->words[0], call->env, &session, &diag);
 	if (r >= 0)
 		r = say(&call->common, &session);

@@ -12,15 +12,12 @@ ask_for_sandbox(const struct rsb_exec_need *need, struct rsb_diag *diag)
 	RSB_CLEANUP(rsb_backend_freep) struct rsb_backend *backend = NULL;
 	RSB_CLEANUP(rsb_sandbox_done) struct rsb_sandbox sandbox = { 0 };
 	const struct rsb_state *state = &need->where->state;
+	struct rsb_keeper_env env = { .config = need->config, .environ = need->env };
 	int r;
 
 	r = rsb_keeper_backend(need->config, need->env, state->backend, &backend, diag);
-	if (r >= 0)
-		r = backend->ops->get(backend, state->sandbox_id, &sandbox, diag);
-	if (r == -ENOENT)
-		return rsb_diag_set(diag, r, "the sandbox %s is gone; 'rsb destroy %s' forgets it",
-			state->name, state->name);
-	return r;
+	env.backend = backend;
+	return r < 0 ? r : rsb_keeper_look(&env, state, &sandbox, diag);
 }
 
 /*

@@ -36,14 +36,8 @@ find_place(
 	if (!dir && !state->mountpoint[0])
 		return rsb_diag_set(diag, -EINVAL, "say where to mount %s: it was not mounted yet",
 			state->name);
-	r = rsb_mountpoint_make(dir ? dir : state->mountpoint, &place->path, &place->made, diag);
-	if (r < 0)
-		return r;
-	r = rsb_mountpoint_outside(place->path, state->local_dir, diag);
-	if (r >= 0)
-		r = rsb_mountpoint_check(place->path, diag);
-	if (r >= 0 && strlen(place->path) > RSB_PATH_MAX)
-		r = rsb_diag_set(diag, -ENAMETOOLONG, "the mount point's path is too long");
+	r = rsb_mountpoint_prepare(
+		dir ? dir : state->mountpoint, state->local_dir, &place->path, &place->made, diag);
 	/* Whoever unmounted it by other means left what we made. */
 	if (r >= 0 && strcmp(place->path, state->mountpoint) == 0 && state->made_mountpoint)
 		place->made = true;
@@ -59,17 +53,12 @@ prepare(struct rsb_verb_session *session, const struct place *place, struct rsb_
 	int r;
 
 	r = rsb_keeper_resume(&session->env, state, &sandbox, diag);
-	if (r == -ENOENT)
-		return rsb_diag_set(diag, r, "the sandbox %s is gone; 'rsb destroy %s' forgets it",
-			state->name, state->name);
 	if (r < 0)
 		return r;
 	(void)strcpy(state->mountpoint, place->path);
 	state->made_mountpoint = place->made;
 	r = rsb_state_save(session->dir, state);
-	return r < 0 ? rsb_diag_set(diag, r, "the state in %s cannot be written: %s",
-			       rsb_state_path(session->dir), strerror(-r))
-		     : 0;
+	return r < 0 ? rsb_state_say_unwritten(session->dir, r, diag) : 0;
 }
 
 /* All under the state's lock, so that what it says is where the daemon is. */

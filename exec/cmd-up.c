@@ -97,18 +97,10 @@ find_mountpoint(struct up *up, const char *before, struct rsb_diag *diag)
 {
 	rsb_autofree char *beside = rsb_str_printf("%s.rsb", up->dir);
 	const char *path = up->mount_option ? up->mount_option : before[0] ? before : beside;
-	int r;
 
 	if (!beside)
 		return -ENOMEM;
-	r = rsb_mountpoint_make(path, &up->mountpoint, &up->made_mountpoint, diag);
-	if (r >= 0)
-		r = rsb_mountpoint_outside(up->mountpoint, up->dir, diag);
-	if (r >= 0)
-		r = rsb_mountpoint_check(up->mountpoint, diag);
-	if (r >= 0 && strlen(up->mountpoint) > RSB_PATH_MAX)
-		r = rsb_diag_set(diag, -ENAMETOOLONG, "the mount point's path is too long");
-	return r;
+	return rsb_mountpoint_prepare(path, up->dir, &up->mountpoint, &up->made_mountpoint, diag);
 }
 
 static void
@@ -214,6 +206,7 @@ make_again(struct up *up, struct rsb_diag *diag)
 {
 	int r;
 
+	(void)rsb_diag_set(diag, 0, "%s", ""); /* that it is gone is not what fails here */
 	r = rsb_keeper_destroy(&up->session.env, &up->session.state, diag);
 	rsb_verb_session_done(&up->session);
 	if (r >= 0)
@@ -245,9 +238,7 @@ bring_back(struct up *up, struct rsb_diag *diag)
 	(void)strcpy(state->mountpoint, up->mountpoint);
 	state->made_mountpoint = state->made_mountpoint || up->made_mountpoint;
 	r = rsb_state_save(up->session.dir, state);
-	return r < 0 ? rsb_diag_set(diag, r, "the state in %s cannot be written: %s",
-			       rsb_state_path(up->session.dir), strerror(-r))
-		     : 0;
+	return r < 0 ? rsb_state_say_unwritten(up->session.dir, r, diag) : 0;
 }
 
 /*
@@ -430,8 +421,8 @@ run_up(const struct rsb_verb *verb, const struct rsb_verb_call *call)
 		else
 			up.exclude[up.n_exclude++] = o->value;
 	}
-	if (up.name_option && !rsb_state_name_ok(up.name_option))
-		return rsb_verb_usage(verb, RSB_STATE_NAME_RULE);
+	if (up.name_option && rsb_state_name_check(up.name_option, &diag) < 0)
+		return rsb_verb_usage(verb, diag.text);
 	r = bring_up(&up, call->n_word ? call->words[0] : ".", &diag);
 	rsb_verb_session_done(&up.session);
 	free(up.root);

@@ -134,8 +134,6 @@ open_state(struct rsb_uplink *uplink, struct rsb_diag *diag)
 	r = rsb_state_root(uplink->env, &root, diag);
 	if (r < 0)
 		return r;
-	if (!rsb_state_name_ok(name))
-		return rsb_diag_set(diag, -EINVAL, "'%s' cannot be the name of a sandbox", name);
 	r = rsb_state_open(root, name, false, &uplink->dir, diag);
 	if (r >= 0)
 		r = rsb_state_load(uplink->dir, &uplink->state, diag);

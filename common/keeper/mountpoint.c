@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include "proto/limits.h"
 #include "util/cleanup.h"
 #include "util/spawn.h"
 #include "util/str.h"
@@ -254,6 +255,32 @@ rsb_mountpoint_outside(const char *mountpoint, const char *dir, struct rsb_diag 
 		(mountpoint[n] != '/' && mountpoint[n] != '\0'))
 		return 0;
 	return rsb_diag_set(diag, -EINVAL,
-		"the mount point '%s' lies in the directory that is synced; choose another by -m",
+		"the mount point '%s' lies in the directory that is synced; choose another",
 		mountpoint);
+}
+
+int
+rsb_mountpoint_prepare(const char *path, const char *dir, char **ret_mountpoint, bool *ret_made,
+	struct rsb_diag *diag)
+{
+	rsb_autofree char *mountpoint = NULL;
+	bool made = false;
+	int r;
+
+	r = rsb_mountpoint_make(path, &mountpoint, &made, diag);
+	if (r < 0)
+		return r;
+	r = rsb_mountpoint_outside(mountpoint, dir, diag);
+	if (r >= 0)
+		r = rsb_mountpoint_check(mountpoint, diag);
+	if (r >= 0 && strlen(mountpoint) > RSB_PATH_MAX)
+		r = rsb_diag_set(diag, -ENAMETOOLONG, "the mount point's path is too long");
+	if (r < 0) {
+		if (made)
+			(void)rmdir(mountpoint);
+		return r;
+	}
+	*ret_mountpoint = rsb_steal(&mountpoint);
+	*ret_made = made;
+	return 0;
 }

@@ -27,6 +27,12 @@ rsb_nodiscard int rsb_mountpoint_check(const char *mountpoint, struct rsb_diag *
 /* It would sync itself: -EINVAL when mountpoint is dir or lies in it. dir empty: there is none. */
 rsb_nodiscard int rsb_mountpoint_outside(
 	const char *mountpoint, const char *dir, struct rsb_diag *diag);
+/*
+ * All three, as a verb asks them, for a mount of what was synced in from dir. On failure nothing
+ * stays that was made.
+ */
+rsb_nodiscard int rsb_mountpoint_prepare(const char *path, const char *dir, char **ret_mountpoint,
+	bool *ret_made, struct rsb_diag *diag);
 /* Whether path (absolute, without links) lies in a mount of ours: what is there is a sandbox's. */
 bool rsb_mountpoint_covers(const char *path);
 /* A mount with our source and type is there: 1, else 0. name NULL: of any sandbox. */

@@ -261,14 +261,6 @@ made_nothing(int r)
 	return r != -EREMOTEIO && r != -EBADMSG && r != -ECANCELED;
 }
 
-/* The state could not be written. */
-static int
-say_unwritten(const struct rsb_keeper_env *env, int r, struct rsb_diag *diag)
-{
-	return rsb_diag_set(diag, r, "the state in %s cannot be written: %s",
-		rsb_state_path(env->dir), rsb_diag_text(NULL, r));
-}
-
 static int
 create_or_adopt(const struct rsb_keeper_env *env, const struct rsb_keeper_create *how,
 	struct rsb_state *state, struct rsb_sandbox *ret_sandbox, struct rsb_diag *diag)
@@ -286,7 +278,7 @@ create_or_adopt(const struct rsb_keeper_env *env, const struct rsb_keeper_create
 		return r;
 	r = rsb_state_intent_begin(env->dir, state->intent);
 	if (r < 0)
-		return say_unwritten(env, r, diag);
+		return rsb_state_say_unwritten(env->dir, r, diag);
 	r = request(env, how, state, ret_sandbox, diag);
 	if (r < 0 && made_nothing(r))
 		(void)rsb_state_intent_end(env->dir); /* it will find nothing either way */
@@ -318,7 +310,7 @@ rsb_keeper_create(const struct rsb_keeper_env *env, const struct rsb_keeper_crea
 	if (r == 0)
 		r = rsb_state_intent_end(env->dir);
 	if (r < 0)
-		(void)say_unwritten(env, r, diag);
+		(void)rsb_state_say_unwritten(env->dir, r, diag);
 	else
 		r = rsb_keeper_deploy(env, &state, &sandbox, diag);
 	if (r < 0) {
@@ -334,6 +326,16 @@ rsb_keeper_create(const struct rsb_keeper_env *env, const struct rsb_keeper_crea
 /* ---- back and to its end ---- */
 
 int
+rsb_keeper_look(const struct rsb_keeper_env *env, const struct rsb_state *state,
+	struct rsb_sandbox *ret_sandbox, struct rsb_diag *diag)
+{
+	struct rsb_backend *backend = env->backend;
+	int r = backend->ops->get(backend, state->sandbox_id, ret_sandbox, diag);
+
+	return r == -ENOENT ? rsb_state_say_gone(state->name, diag) : r;
+}
+
+int
 rsb_keeper_resume(const struct rsb_keeper_env *env, const struct rsb_state *state,
 	struct rsb_sandbox *ret_sandbox, struct rsb_diag *diag)
 {
@@ -342,7 +344,7 @@ rsb_keeper_resume(const struct rsb_keeper_env *env, const struct rsb_state *stat
 	struct rsb_sandbox resumed;
 	int r;
 
-	r = backend->ops->get(backend, state->sandbox_id, &sandbox, diag);
+	r = rsb_keeper_look(env, state, &sandbox, diag);
 	if (r < 0)
 		return r;
 	if (sandbox.state == RSB_SANDBOX_PAUSED) {

@@ -42,9 +42,12 @@ struct rsb_keeper_create {
  */
 rsb_nodiscard int rsb_keeper_create(const struct rsb_keeper_env *env,
 	const struct rsb_keeper_create *req, struct rsb_state *ret_state, struct rsb_diag *diag);
+/* What its host says of it, which changes nothing. -ENOENT with a sentence: it is gone. */
+rsb_nodiscard int rsb_keeper_look(const struct rsb_keeper_env *env, const struct rsb_state *state,
+	struct rsb_sandbox *ret_sandbox, struct rsb_diag *diag);
 /*
  * The sandbox of the state runs (a paused one is resumed) and its life is at least the
- * state's ttl. -ENOENT: it is gone.
+ * state's ttl. -ENOENT with a sentence: it is gone.
  */
 rsb_nodiscard int rsb_keeper_resume(const struct rsb_keeper_env *env, const struct rsb_state *state,
 	struct rsb_sandbox *ret_sandbox, struct rsb_diag *diag);

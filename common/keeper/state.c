@@ -47,6 +47,24 @@ rsb_state_name_ok(const char *name)
 }
 
 int
+rsb_state_name_check(const char *name, struct rsb_diag *diag)
+{
+	return rsb_state_name_ok(name)
+		       ? 0
+		       : rsb_diag_set(diag, -EINVAL,
+				 "'%s' cannot be the name of a sandbox: a name has 1 to 64 of A-Z a-z "
+				 "0-9 . _ - and begins with none of '.' and '-'",
+				 name);
+}
+
+int
+rsb_state_say_gone(const char *name, struct rsb_diag *diag)
+{
+	return rsb_diag_set(
+		diag, -ENOENT, "the sandbox %s is gone; 'rsb destroy %s' forgets it", name, name);
+}
+
+int
 rsb_state_root(char *const *env, char **ret_root, struct rsb_diag *diag)
 {
 	const char *base = rsb_config_getenv(env, "XDG_STATE_HOME");
@@ -91,9 +109,11 @@ rsb_state_open(const char *root, const char *name, bool create, struct rsb_state
 {
 	RSB_CLEANUP(rsb_state_closep) struct rsb_state_dir *dir = NULL;
 	size_t i;
+	int r;
 
-	if (!rsb_state_name_ok(name))
-		return rsb_diag_set(diag, -EINVAL, "'%s' cannot be the name of a sandbox", name);
+	r = rsb_state_name_check(name, diag);
+	if (r < 0)
+		return r;
 	dir = rsb_new(struct rsb_state_dir);
 	if (!dir)
 		return -ENOMEM;
@@ -215,6 +235,13 @@ rsb_state_save(struct rsb_state_dir *dir, const struct rsb_state *state)
 	if (r < 0)
 		return r;
 	return rsb_fd_replace_file(dir->fd, "state.json", rsb_buf_view(&text), 0600);
+}
+
+int
+rsb_state_say_unwritten(const struct rsb_state_dir *dir, int r, struct rsb_diag *diag)
+{
+	return rsb_diag_set(diag, r, "the state in %s cannot be written: %s", dir->path,
+		rsb_diag_text(NULL, r));
 }
 
 int

@@ -25,6 +25,8 @@
 #define RSB_STATE_NAME_MAX 64
 /* The sentence for -ENOENT, the same wherever a sandbox is named. */
 #define RSB_STATE_NO_SUCH "there is no sandbox '%s'; 'rsb list' names those there are"
+/* Its host does not know it any more: -ENOENT, with what to do about it. */
+int rsb_state_say_gone(const char *name, struct rsb_diag *diag);
 #define RSB_STATE_LOCAL ".local"               /* no name of a sandbox */
 #define RSB_STATE_EVENTS_MAX ((size_t)1 << 20) /* a full one is kept beside it */
 
@@ -48,8 +50,8 @@ struct rsb_state {
 
 /* 1 to 64 of [A-Za-z0-9._-], not beginning with '.' or '-'. */
 bool rsb_state_name_ok(const char *name);
-#define RSB_STATE_NAME_RULE \
-	"a name has 1 to 64 of A-Z a-z 0-9 . _ - and begins with none of '.' and '-'"
+/* The same as 0 or -EINVAL, with the rule in a sentence. */
+rsb_nodiscard int rsb_state_name_check(const char *name, struct rsb_diag *diag);
 
 /* $XDG_STATE_HOME/rsb of env, made if need be. Caller frees. */
 rsb_nodiscard int rsb_state_root(char *const *env, char **ret_root, struct rsb_diag *diag);
@@ -84,6 +86,8 @@ bool rsb_state_has_daemon(struct rsb_state_dir *dir);
 rsb_nodiscard int rsb_state_load(
 	struct rsb_state_dir *dir, struct rsb_state *ret_state, struct rsb_diag *diag);
 rsb_nodiscard int rsb_state_save(struct rsb_state_dir *dir, const struct rsb_state *state);
+/* What was to be written there was not: r, with a sentence that names the directory. */
+int rsb_state_say_unwritten(const struct rsb_state_dir *dir, int r, struct rsb_diag *diag);
 /*
  * Removes the directory and all in it. dir stays to be closed. -EBUSY: an intent is open; who
  * removes that may lose a sandbox that runs.

@@ -93,11 +93,30 @@ START_TEST(a_mount_does_not_lie_in_what_is_synced)
 }
 END_TEST
 
+START_TEST(what_cannot_be_used_does_not_stay)
+{
+	char dir[] = "/tmp/rsb-test-mount.XXXXXX";
+	char path[64];
+	struct rsb_diag diag = { .text = "" };
+	char *made_path = NULL;
+	bool made = false;
+
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	(void)snprintf(path, sizeof(path), "%s/new", dir);
+	ck_assert_int_eq(rsb_mountpoint_prepare(path, dir, &made_path, &made, &diag), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(diag.text, path));
+	ck_assert_ptr_null(made_path);
+	ck_assert(!made);
+	ck_assert_int_eq(rmdir(dir), 0);
+}
+END_TEST
+
 int
 main(void)
 {
 	const TTest *const tests[] = {
 		what_was_made_is_told,
+		what_cannot_be_used_does_not_stay,
 		a_mount_does_not_lie_in_what_is_synced,
 		a_user_could_not_unmount_without_mtab,
 	};
