@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "exec/report.h"
+#include "exec/until.h"
 #include "exec/verbs.h"
 #include "util/cleanup.h"
 
@@ -40,6 +41,7 @@ say(const struct rsb_verb_common *common, const struct rsb_verb_session *session
 {
 	RSB_CLEANUP(rsb_report_done) struct rsb_report report = { 0 };
 	const char *name = session->state.name;
+	char until[RSB_UNTIL_SIZE];
 
 	if (common->json) {
 		rsb_report_init(&report);
@@ -47,10 +49,13 @@ say(const struct rsb_verb_common *common, const struct rsb_verb_session *session
 		rsb_report_bool(&report, "made", !session->known);
 		return rsb_report_print(&report);
 	}
-	if (!common->quiet)
-		(void)printf("%s %s: run commands by 'rsb exec -s %s', see its files by 'rsb mount "
-			     "%s DIR'\n",
-			name, session->known ? "was there already" : "is made", name, name);
+	if (common->quiet)
+		return 0;
+	rsb_until_ask(session->backend, &session->state, until);
+	(void)printf("%s %s%s%s: run commands by 'rsb exec -s %s', see its files by 'rsb mount %s "
+		     "DIR'\n",
+		name, session->known ? "was there already" : "is made", until[0] ? ", lives" : "",
+		until, name, name);
 	return 0;
 }
 

@@ -4,6 +4,7 @@
 
 #include "exec/daemon.h"
 #include "exec/report.h"
+#include "exec/until.h"
 #include "exec/verbs.h"
 #include "exec/where.h"
 #include "util/cleanup.h"
@@ -13,6 +14,7 @@ struct down {
 	int how; /* enum rsb_config_down, -1: by configuration */
 	bool force;
 	bool cut_off;
+	char until[RSB_UNTIL_SIZE]; /* it runs on */
 };
 
 /* For the control plane, where the way to the sandbox is cut and the end is forced. */
@@ -42,12 +44,18 @@ end_sandbox(struct down *down, const struct rsb_where *where, char **env, struct
 		if (r == -EBUSY || r == -ENOENT)
 			return 0;
 		if (r == -EOPNOTSUPP)
+			rsb_until_ask(session.backend, &session.state, down->until);
+		if (r == -EOPNOTSUPP)
 			return rsb_diag_set(diag, r,
-				"%s is unmounted, but still running: this host cannot pause a sandbox; "
-				"'rsb down --kill %s' ends it, 'rsb mount %s' mounts it again",
-				where->state.name, where->state.name, where->state.name);
+				"%s is unmounted, but still running%s: this host cannot pause a "
+				"sandbox; 'rsb down --kill %s' ends it, 'rsb mount %s' mounts it again",
+				where->state.name, down->until, where->state.name,
+				where->state.name);
 		return r;
 	default:
+		/* It is down, whatever its host says or does not say of it. */
+		if (!down->cut_off)
+			rsb_until_ask(session.backend, &session.state, down->until);
 		return 0;
 	}
 }
@@ -72,7 +80,7 @@ say(const struct down *down, const struct rsb_state *state)
 		return rsb_report_print(&report);
 	}
 	if (!down->common->quiet)
-		(void)printf("%s is down%s\n", state->name, ends[down->how].text);
+		(void)printf("%s is down%s%s\n", state->name, ends[down->how].text, down->until);
 	return 0;
 }
 

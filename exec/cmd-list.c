@@ -11,6 +11,7 @@
 #include "util/cleanup.h"
 #include "util/clock.h"
 #include "util/json.h"
+#include "util/localtime.h"
 
 struct list {
 	const struct rsb_verb_common *common;
@@ -59,8 +60,10 @@ state_of(struct list *list, const struct rsb_state *state, uint64_t *ret_end_ns)
 		return "gone";
 	if (r < 0)
 		return "unknown";
+	if (sandbox.state == RSB_SANDBOX_PAUSED)
+		return "paused";
 	*ret_end_ns = sandbox.end_ns;
-	return sandbox.state == RSB_SANDBOX_PAUSED ? "paused" : "running";
+	return "running";
 }
 
 static int
@@ -89,16 +92,19 @@ list_one(void *arg, const struct rsb_state *state)
 {
 	struct list *list = arg;
 	bool mounted = rsb_mountpoint_is_ours(state->mountpoint, state->name);
+	char end[RSB_LOCALTIME_SIZE] = "-";
 	uint64_t end_ns;
 	const char *what = state_of(list, state, &end_ns);
 
 	if (list->json)
 		return add_json(list, state, what, end_ns, mounted);
+	if (end_ns)
+		rsb_localtime(end_ns, rsb_wall_ns(), end);
 	if (list->n++ == 0)
-		(void)printf("%-20s %-24s %-8s %-8s %s\n", "NAME", "SANDBOX", "BACKEND", "STATE",
-			"MOUNT");
-	(void)printf("%-20s %-24s %-8s %-8s %s\n", state->name, state->sandbox_id, state->backend,
-		what, mounted ? state->mountpoint : "-");
+		(void)printf("%-20s %-24s %-8s %-8s %-6s %s\n", "NAME", "SANDBOX", "BACKEND",
+			"STATE", "END", "MOUNT");
+	(void)printf("%-20s %-24s %-8s %-8s %-6s %s\n", state->name, state->sandbox_id,
+		state->backend, what, end, mounted ? state->mountpoint : "-");
 	return 0;
 }
 

@@ -7,6 +7,7 @@
 
 #include "exec/daemon.h"
 #include "exec/report.h"
+#include "exec/until.h"
 #include "exec/verbs.h"
 #include "exec/where.h"
 #include "keeper/mountpoint.h"
@@ -212,6 +213,7 @@ do_umount(const struct rsb_verb_common *common, const char *name, bool force, ch
 {
 	RSB_CLEANUP(rsb_where_done) struct rsb_where where = { 0 };
 	RSB_CLEANUP(rsb_report_done) struct rsb_report report = { 0 };
+	char until[RSB_UNTIL_SIZE];
 	int r;
 
 	r = rsb_where_find(name, env, &where, diag);
@@ -227,8 +229,10 @@ do_umount(const struct rsb_verb_common *common, const char *name, bool force, ch
 		rsb_report_str(&report, "mount", where.state.mountpoint);
 		return rsb_report_print(&report);
 	}
-	if (!common->quiet)
-		(void)printf("%s is unmounted, still running\n", where.state.name);
+	if (common->quiet)
+		return 0;
+	rsb_until_find(&where.state, common, env, until);
+	(void)printf("%s is unmounted, still running%s\n", where.state.name, until);
 	return 0;
 }
 

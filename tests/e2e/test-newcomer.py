@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
 """What people stumble over who have read the README and the manual pages, and nothing else."""
 
+import datetime
 import json
 import os
 
 import harness
-from harness import answer, check, equal, sentence
+from harness import answer, check, equal, named, sentence
 
 
 def test_another_runtime_directory(world):
@@ -40,6 +41,38 @@ def test_doctor_looks_at_the_sidecar(world):
         check(len(bad) == 1 and path in bad[0] and "RSB_SIDECAR" in bad[0], bad)
         sentence(world.rsb("up", source, env=env, check_status=125), path, "RSB_SIDECAR")
     world.rsb("doctor")
+
+
+def test_until_when_a_sandbox_lives(world):
+    """Where it is left alone: in local time, a day of another date with that."""
+    env = {"TZ": "ABC-02:30"}
+    zone = datetime.timezone(datetime.timedelta(hours=2, minutes=30))
+
+    def end(name, state="running"):
+        row, = [row for row in json.loads(world.rsb("list", "--json").stdout) if row["name"] == name]
+        equal(row["state"], state)
+        then, now = (t.astimezone(zone) for t in (datetime.datetime.fromisoformat(row["end"]),
+                                                  datetime.datetime.now(datetime.timezone.utc)))
+        return then.strftime("%H:%M" if then.date() == now.date() else "%Y-%m-%d %H:%M"), (then - now).total_seconds()
+
+    def told(r, name, before):
+        """The minute may have passed, and what looks at it does not change it."""
+        text, left = end(name)
+        check(left > 0, left)
+        check(f"{before} until {text}" in (r.stdout + r.stderr).decode(), (r.stdout, r.stderr, text))
+
+    with named(world, "lives") as name:
+        told(world.rsb("create", name, env=env), name, "lives is made, lives")
+        check(500 < end(name)[1] <= 600, "ten minutes")
+        told(world.rsb("create", name, env=env), name, "was there already, lives")
+        line = world.rsb("list", env=env).stdout.decode().split("\n")
+        check("END" in line[0].split() and f" {end(name)[0]} " in line[1], line)
+        told(world.rsb("down", "--leave", name, env=env), name, "still running")
+        told(world.rsb("down", name, env=env, check_status=125), name, "still running")
+        equal(world.rsb("down", "--leave", "-q", name).stdout, b"")
+    with world.sandbox(up=("-o", "sandbox.ttl=1439min")) as box:
+        told(world.rsb("umount", box.name, env=env), box.name, "still running")
+        check(end(box.name)[1] > 86000, "it has a date")
 
 
 harness.main(globals())

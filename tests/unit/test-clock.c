@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "tests/unit/unit.h"
 #include "util/clock.h"
+#include "util/localtime.h"
 
 #define SEC RSB_NSEC_PER_SEC
 
@@ -101,6 +104,26 @@ START_TEST(goes_forward)
 }
 END_TEST
 
+START_TEST(tells_a_person_the_local_time)
+{
+	const uint64_t now = UINT64_C(1787306400) * SEC; /* 2026-08-21, 10:00 in UTC */
+	const uint64_t hour = 3600 * SEC;
+	char text[RSB_LOCALTIME_SIZE];
+
+	ck_assert_int_eq(setenv("TZ", "ABC-02:30", 1), 0);
+	rsb_localtime(now + 5 * SEC, now, text);
+	ck_assert_str_eq(text, "12:30");
+	rsb_localtime(now + 11 * hour, now, text);
+	ck_assert_str_eq(text, "23:30");
+	rsb_localtime(now + 12 * hour, now, text);
+	ck_assert_str_eq(text, "2026-08-22 00:30");
+	rsb_localtime(now + 365 * 24 * hour, now, text);
+	ck_assert_str_eq(text, "2027-08-21 12:30");
+	rsb_localtime(UINT64_MAX, now, text);
+	ck_assert_uint_gt(strlen(text), 10);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -109,6 +132,7 @@ main(void)
 		refuses_what_is_no_time,
 		prints_what_it_parses,
 		goes_forward,
+		tells_a_person_the_local_time,
 	};
 
 	return unit_run("clock", tests, RSB_ARRAY_SIZE(tests));

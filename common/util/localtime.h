@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef RSB_LOCALTIME_H
+#define RSB_LOCALTIME_H
+
+/*
+ * Times as a person reads them, in the time zone of the environment. Beside util/clock.h, which the
+ * sidecar carries as well, because time zones are heavy.
+ */
+
+#include "util/macro.h"
+
+/*
+ * "15:04" of wall_ns, with the date before it, "2026-08-21 15:04", unless that is the day of
+ * now_ns. out has 24 bytes.
+ */
+#define RSB_LOCALTIME_SIZE 24
+void rsb_localtime(uint64_t wall_ns, uint64_t now_ns, char out[static RSB_LOCALTIME_SIZE]);
+
+#endif
