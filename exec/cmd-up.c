@@ -11,6 +11,7 @@
 #include "exec/daemon.h"
 #include "exec/progress.h"
 #include "exec/report.h"
+#include "exec/surround.h"
 #include "exec/treesync.h"
 #include "exec/verbs.h"
 #include "exec/where.h"
@@ -80,15 +81,6 @@ find_paths(struct up *up, const char *dir, struct rsb_diag *diag)
 	else
 		name_of_dir(up->dir, up->name);
 	return rsb_state_root(up->env, &up->root, diag);
-}
-
-static int
-inside_mount(void *arg, const struct rsb_state *state)
-{
-	const struct up *up = arg;
-
-	return rsb_where_below(up->dir, state->mountpoint) &&
-	       rsb_mountpoint_is_ours(state->mountpoint, state->name);
 }
 
 /* Everything about the mount that can be known before there is a sandbox. */
@@ -378,14 +370,11 @@ bring_up(struct up *up, const char *dir, struct rsb_diag *diag)
 	bool known;
 	int r;
 
-	r = find_paths(up, dir, diag);
-	if (r < 0)
-		return r;
-	if (rsb_state_list(up->root, inside_mount, up) > 0)
-		return rsb_diag_set(diag, -EINVAL,
-			"%s is in the mount of a sandbox already; name the directory that was synced in",
-			up->dir);
-	r = open_session(up, diag);
+	r = find_paths(up, dir ? dir : ".", diag);
+	if (r >= 0)
+		r = rsb_surround_check(up->root, up->dir, dir != NULL, diag);
+	if (r >= 0)
+		r = open_session(up, diag);
 	if (r < 0)
 		return r;
 	known = up->session.known;
@@ -423,7 +412,7 @@ run_up(const struct rsb_verb *verb, const struct rsb_verb_call *call)
 	}
 	if (up.name_option && rsb_state_name_check(up.name_option, &diag) < 0)
 		return rsb_verb_usage(verb, diag.text);
-	r = bring_up(&up, call->n_word ? call->words[0] : ".", &diag);
+	r = bring_up(&up, call->words[0], &diag);
 	rsb_verb_session_done(&up.session);
 	free(up.root);
 	free(up.dir);

@@ -75,4 +75,23 @@ def test_until_when_a_sandbox_lives(world):
         check(end(box.name)[1] > 86000, "it has a date")
 
 
+def test_up_inside_of_another(world):
+    with world.sandbox() as box:
+        inner = f"{box.source}/sub/inner"
+        os.makedirs(inner)
+        r = world.run("rsb", "up", cwd=inner, check_status=125)
+        sentence(r, inner, f"lies in {box.source},", box.name, f"rsb up {box.source}", "rsb up .")
+        sentence(world.run("rsb", "up", cwd=box.mount, check_status=125), "in the mount of a sandbox", box.name)
+        world.rsb("umount", box.name)
+        os.makedirs(box.mount, exist_ok=True)
+        sentence(world.run("rsb", "up", cwd=box.mount, check_status=125), box.mount, f"rsb mount {box.name}")
+        equal([row["name"] for row in json.loads(world.rsb("list", "--json").stdout)], [box.name])
+        with named(world, "inner"):
+            world.run("rsb", "up", ".", "-m", f"{world.tmp}/mnt-inner", cwd=inner)
+            world.rsb("down", "--leave", "inner")
+            # It is one of its own from now on.
+            world.run("rsb", "up", cwd=inner)
+            world.rsb("down", "--kill", "inner")
+
+
 harness.main(globals())
