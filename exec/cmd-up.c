@@ -4,12 +4,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "exec/daemon.h"
+#include "exec/interrupt.h"
+#include "exec/outcome.h"
 #include "exec/progress.h"
+#include "exec/reach.h"
 #include "exec/report.h"
 #include "exec/surround.h"
 #include "exec/treesync.h"
@@ -20,12 +23,16 @@
 #include "keeper/mountpoint.h"
 #include "keeper/sync.h"
 #include "util/cleanup.h"
-#include "util/clock.h"
 #include "util/str.h"
 
 #define UP_TTL_NS (300 * RSB_NSEC_PER_SEC)
-#define LOOK_NS (200 * 1000 * 1000L)
 #define SYNC_TIMEOUT_NS (60 * RSB_NSEC_PER_SEC)
+
+/* Of an attempt that does not come to its end; its parent clears it away. */
+struct traces {
+	bool made_sandbox;                      /* or is about to */
+	char made_mountpoint[RSB_PATH_MAX + 1]; /* or is about to; empty: it was there */
+};
 
 struct up {
 	const struct rsb_verb_common *common;
@@ -43,6 +50,7 @@ struct up {
 	struct rsb_verb_session session;
 	struct rsb_sync_stats stats;
 	struct rsb_progress progress;
+	struct traces *traces; /* shared with our parent */
 };
 
 /* The last part of the directory's path, with what a name may not hold replaced. */
@@ -89,10 +97,18 @@ find_mountpoint(struct up *up, const char *before, struct rsb_diag *diag)
 {
 	rsb_autofree char *beside = rsb_str_printf("%s.rsb", up->dir);
 	const char *path = up->mount_option ? up->mount_option : before[0] ? before : beside;
+	int r;
 
 	if (!beside)
 		return -ENOMEM;
-	return rsb_mountpoint_prepare(path, up->dir, &up->mountpoint, &up->made_mountpoint, diag);
+	/* Noted before it is made. One that was there, or that somebody else makes, is not ours. */
+	if (access(path, F_OK) < 0 && errno == ENOENT)
+		(void)snprintf(up->traces->made_mountpoint, sizeof(up->traces->made_mountpoint),
+			"%s", path);
+	r = rsb_mountpoint_prepare(path, up->dir, &up->mountpoint, &up->made_mountpoint, diag);
+	if (r < 0 || !up->made_mountpoint)
+		up->traces->made_mountpoint[0] = '\0';
+	return r;
 }
 
 static void
@@ -174,6 +190,7 @@ make_sandbox(struct up *up, struct rsb_diag *diag)
 		return r;
 	req.mountpoint = up->mountpoint;
 	req.made_mountpoint = up->made_mountpoint;
+	up->traces->made_sandbox = true;
 	r = rsb_keeper_create(&up->session.env, &req, state, diag);
 	if (r < 0)
 		return r;
@@ -307,46 +324,6 @@ say_what_next(const struct up *up, const char *how)
 	return 0;
 }
 
-/* What is up may be cut off; its daemon connects again, or hears that there is no hope. */
-static int
-wait_for_link(struct up *up, struct rsb_diag *diag)
-{
-	RSB_CLEANUP(rsb_where_done) struct rsb_where where = { 0 };
-	const struct timespec pause = { .tv_nsec = LOOK_NS };
-	const uint64_t wait_ns = up->session.env.config->keeper.recover_wait_ns;
-	const uint64_t end_ns = rsb_now_ns() + wait_ns;
-	struct rsb_daemon_look look = { .cut_off = true };
-	bool said = up->common->quiet;
-	int r;
-
-	/* Others may end it meanwhile. */
-	rsb_verb_session_unlock(&up->session);
-	r = rsb_where_find(up->name, up->env, &where, diag);
-	while (r >= 0) {
-		r = rsb_daemon_look(&where, &look, diag);
-		if (r < 0 || (look.running && !look.cut_off))
-			return r;
-		if (!look.running || look.lost)
-			return rsb_diag_set(diag, -ENOTCONN,
-				"the %s of %s is gone; 'rsb up' brings back what can be",
-				look.running ? "sandbox" : "daemon", up->name);
-		if (rsb_now_ns() >= end_ns)
-			return rsb_diag_set(diag, -ETIMEDOUT,
-				"%s is up, but its sandbox has not been reached for %llu s (%s); its "
-				"daemon goes on trying, 'rsb down --force %s' ends it",
-				up->name, (unsigned long long)look.down_s, look.state, up->name);
-		if (!said)
-			(void)fprintf(stderr,
-				"rsb up: %s is up, but its sandbox has not been reached for %llu s "
-				"(%s): waiting up to %llu s\n",
-				up->name, (unsigned long long)look.down_s, look.state,
-				(unsigned long long)(wait_ns / RSB_NSEC_PER_SEC));
-		said = true;
-		(void)nanosleep(&pause, NULL); /* an early end is fine */
-	}
-	return r;
-}
-
 static int
 start_daemon(struct up *up, struct rsb_diag *diag)
 {
@@ -365,39 +342,98 @@ undo(struct up *up)
 }
 
 static int
-bring_up(struct up *up, const char *dir, struct rsb_diag *diag)
+bring_up(struct up *up, struct rsb_diag *diag)
 {
 	bool known;
 	int r;
 
-	r = find_paths(up, dir ? dir : ".", diag);
-	if (r >= 0)
-		r = rsb_surround_check(up->root, up->dir, dir != NULL, diag);
-	if (r >= 0)
-		r = open_session(up, diag);
+	r = open_session(up, diag);
 	if (r < 0)
 		return r;
 	known = up->session.known;
 	r = known ? look_at_known(up, diag) : 0;
 	if (r > 0) {
-		r = wait_for_link(up, diag);
+		/* Others may end it meanwhile. */
+		rsb_verb_session_unlock(&up->session);
+		r = rsb_reach_wait(&(struct rsb_reach){ .name = up->name,
+					   .env = up->env,
+					   .wait_ns = up->session.config.keeper.recover_wait_ns,
+					   .quiet = up->common->quiet },
+			diag);
 		return r < 0 ? r : say_what_next(up, " already");
 	}
 	if (r == 0)
 		r = known ? bring_back(up, diag) : make_sandbox(up, diag);
 	if (r >= 0)
 		r = start_daemon(up, diag);
-	if (r >= 0)
-		return say_what_next(up, up->made_sandbox ? "" : " again");
-	undo(up);
+	if (r < 0)
+		undo(up);
+	*up->traces = (struct traces){ 0 };
+	return r < 0 ? r : say_what_next(up, up->made_sandbox ? "" : " again");
+}
+
+static int
+end_sandbox(struct up *up, struct rsb_diag *diag)
+{
+	int r = open_session(up, diag);
+
+	if (r < 0)
+		return r;
+	r = up->session.known ? rsb_keeper_destroy(&up->session.env, &up->session.state, diag)
+			      : rsb_keeper_forget(&up->session.env, diag);
+	rsb_verb_session_done(&up->session);
 	return r;
+}
+
+/* The child was ended by a signal: so are we, when nothing is left of what it began. */
+rsb_noreturn static void
+clear_away(struct up *up, int sig)
+{
+	const char *mountpoint = up->traces->made_mountpoint;
+	struct rsb_diag diag = { 0 };
+	int r = up->traces->made_sandbox ? end_sandbox(up, &diag) : 0;
+
+	if (mountpoint[0])
+		(void)rmdir(mountpoint);
+	if (r < 0)
+		(void)fprintf(stderr,
+			"rsb up: interrupted; the sandbox %s may still be there, 'rsb list' tells: %s\n",
+			up->name, rsb_diag_text(&diag, r));
+	else
+		(void)fprintf(stderr, "rsb up: interrupted%s\n",
+			up->traces->made_sandbox ? "; nothing is left of the sandbox" : "");
+	rsb_outcome_die_by(sig);
+}
+
+/* bring_up() in a child, so that we see its end whatever ends it. */
+static int
+attempt(struct up *up, struct rsb_diag *diag, int *ret_status)
+{
+	struct rsb_interrupt_end end;
+	int r;
+
+	up->traces = mmap(NULL, sizeof(*up->traces), PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (up->traces == MAP_FAILED)
+		return -errno;
+	r = rsb_interrupt_fork(&end);
+	if (r == 0)
+		return bring_up(up, diag);
+	if (r < 0)
+		return r;
+	if (end.signal)
+		clear_away(up, end.signal);
+	*ret_status = end.status;
+	return 0;
 }
 
 static int
 run_up(const struct rsb_verb *verb, const struct rsb_verb_call *call)
 {
 	struct up up = { .common = &call->common, .env = call->env };
+	const char *dir = call->words[0];
 	struct rsb_diag diag = { 0 };
+	int status = 0;
 	int r;
 
 	for (size_t i = 0; i < call->n_own; i++) {
@@ -412,12 +448,16 @@ run_up(const struct rsb_verb *verb, const struct rsb_verb_call *call)
 	}
 	if (up.name_option && rsb_state_name_check(up.name_option, &diag) < 0)
 		return rsb_verb_usage(verb, diag.text);
-	r = bring_up(&up, call->words[0], &diag);
+	r = find_paths(&up, dir ? dir : ".", &diag);
+	if (r >= 0)
+		r = rsb_surround_check(up.root, up.dir, dir != NULL, &diag);
+	if (r >= 0)
+		r = attempt(&up, &diag, &status);
 	rsb_verb_session_done(&up.session);
 	free(up.root);
 	free(up.dir);
 	free(up.mountpoint);
-	return r < 0 ? rsb_verb_failed(verb, r, &diag) : 0;
+	return r < 0 ? rsb_verb_failed(verb, r, &diag) : status;
 }
 
 static const struct option options[] = {

@@ -12,8 +12,8 @@
 #include "util/cleanup.h"
 #include "util/str.h"
 
-rsb_noreturn static void
-die_by(int sig)
+void
+rsb_outcome_die_by(int sig)
 {
 	struct rlimit no_core = { 0, 0 };
 	sigset_t set;
@@ -61,7 +61,7 @@ rsb_outcome_exit(const char *program, const char *argv0, const struct rsb_run_re
 	case RSB_RUN_EXITED:
 		exit(result->code);
 	case RSB_RUN_SIGNALED:
-		die_by(result->signal);
+		rsb_outcome_die_by(result->signal);
 	case RSB_RUN_NOT_BEGUN:
 		exit(not_begun(program, argv0, result));
 	case RSB_RUN_FAILED:

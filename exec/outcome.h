@@ -14,6 +14,8 @@
 #define RSB_EXIT_NOEXEC 126
 #define RSB_EXIT_NOENT 127
 
+/* Ends the process by sig, or as a shell would tell that. */
+rsb_noreturn void rsb_outcome_die_by(int sig);
 /*
  * Writes the one line that is due to stderr ("rsb-exec: fatal: ..." before the command began,
  * "rsb-exec: lost: ..." after), then ends the process.

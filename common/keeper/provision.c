@@ -413,6 +413,27 @@ rsb_keeper_destroy(
 		     : 0;
 }
 
+int
+rsb_keeper_forget(const struct rsb_keeper_env *env, struct rsb_diag *diag)
+{
+	RSB_CLEANUP(rsb_sandbox_done) struct rsb_sandbox sandbox = { 0 };
+	char intent[RSB_INTENT_SIZE + 1];
+	int r;
+
+	r = rsb_state_intent_pending(env->dir, intent);
+	if (r == -ENOENT)
+		return 0;
+	/* The call may have been cut off before its sandbox is in the list. */
+	if (r == 0)
+		r = look_up_patiently(env, intent, &sandbox);
+	if (r == 0)
+		r = env->backend->ops->kill(env->backend, sandbox.id, diag);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	r = rsb_state_intent_end(env->dir);
+	return r < 0 ? rsb_state_say_unwritten(env->dir, r, diag) : 0;
+}
+
 /* ---- the link's target ---- */
 
 int

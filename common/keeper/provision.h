@@ -55,6 +55,11 @@ rsb_nodiscard int rsb_keeper_resume(const struct rsb_keeper_env *env, const stru
 rsb_nodiscard int rsb_keeper_deploy(const struct rsb_keeper_env *env, const struct rsb_state *state,
 	const struct rsb_sandbox *sandbox, struct rsb_diag *diag);
 /*
+ * A create of this directory was interrupted: ends the sandbox that it may have made, and forgets
+ * about it. 0 also when there is nothing to forget.
+ */
+rsb_nodiscard int rsb_keeper_forget(const struct rsb_keeper_env *env, struct rsb_diag *diag);
+/*
  * Kills it and removes its state. A sandbox that is gone already is fine. Takes the lock of
  * the daemon: -EBUSY if there is one, which would be left without a state.
  */

@@ -195,6 +195,13 @@ class World:
         except FileNotFoundError:
             return None
 
+    def api(self, method, path):
+        """What the control plane of the rsb-local that runs answers."""
+        with open(self.local("key"), encoding="ascii") as f:
+            key = f.read().strip()
+        return self.run("curl", "-sf", "-X", method, "-H", f"X-API-Key: {key}",
+                        f"http://127.0.0.1:{self.local_server()['port']}{path}").stdout
+
     @contextlib.contextmanager
     def own_server(self, *options):
         """An rsb-local with options of its own, where rsb looks for one; no sandbox may be there."""

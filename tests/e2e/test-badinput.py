@@ -219,17 +219,13 @@ def test_port_taken(world):
 
 def test_sandbox_killed_behind_our_back(world):
     with world.sandbox() as box:
-        server = world.local_server()
-        with open(world.local("key"), encoding="ascii") as f:
-            key = f.read().strip()
         with open(box.path("file"), "wb") as f:
             p = subprocess.Popen(["rsb-exec", "sh", "-c", "echo runs; sleep 300"], cwd=box.mount, env=world.env,
                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             equal(p.stdout.readline(), b"runs\n")
             f.write(b"x")
             f.flush()
-            world.run("curl", "-sf", "-X", "DELETE", "-H", f"X-API-Key: {key}",
-                      f"http://127.0.0.1:{server['port']}/sandboxes/{box.status()['sandbox']}")
+            world.api("DELETE", f"/sandboxes/{box.status()['sandbox']}")
             equal(p.wait(timeout=20), 125)
             sentence(subprocess.CompletedProcess([], 125, b"", p.stderr.read()), "rsb-exec: lost: ")
             start = time.monotonic()

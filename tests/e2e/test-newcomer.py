@@ -4,6 +4,8 @@
 import datetime
 import json
 import os
+import signal
+import subprocess
 
 import harness
 from harness import answer, check, equal, named, sentence
@@ -92,6 +94,43 @@ def test_up_inside_of_another(world):
             # It is one of its own from now on.
             world.run("rsb", "up", cwd=inner)
             world.rsb("down", "--kill", "inner")
+
+
+def stages(world, source, mount, name):
+    """Where an up can be interrupted: it has its mount point, its sandbox, and a large tree on the way."""
+    state = f"{world.env['XDG_STATE_HOME']}/rsb/{name}"
+    yield "mount point", lambda: os.path.exists(mount)
+    yield "intent", lambda: os.path.exists(f"{state}/intent")
+    yield "sandbox", lambda: os.path.exists(f"{state}/state.json")
+
+
+def test_an_interrupted_up_leaves_nothing(world):
+    source = world.fresh("src")
+    mount = f"{source}.rsb"
+    block = os.urandom(1 << 20)
+    for i in range(8):
+        with open(f"{source}/{i}", "wb") as f:
+            for _ in range(16):
+                f.write(block)
+    world.rsb("doctor", check_status=None)  # its rsb-local runs
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    for number, (what, reached) in zip(numbers, stages(world, source, mount, "cut")):
+        for group in (False, True):  # by kill(1), and by a terminal
+            with subprocess.Popen(["rsb", "up", "--name", "cut", source], env=world.env, stderr=subprocess.PIPE,
+                                  stdout=subprocess.PIPE, start_new_session=True) as p:
+                harness.wait_until(reached, 20, what)
+                (os.killpg if group else os.kill)(p.pid, number)
+                out, err = p.communicate(timeout=60)
+            equal((p.returncode, out), (-number, b""), what)
+            sentence(subprocess.CompletedProcess([], 0, b"", err), "rsb up: interrupted")
+            check(not os.path.exists(mount), what)
+            equal(json.loads(world.rsb("list", "--json").stdout), [], what)
+    equal(json.loads(world.api("GET", "/sandboxes")), [], "no sandbox is left at its host")
+    # Nor is anything wrong with the next one.
+    with named(world, "cut"):
+        world.rsb("up", "--name", "cut", source)
+        equal(sorted(os.listdir(mount)), sorted(os.listdir(source)))
+        world.rsb("down", "--kill", "cut")
 
 
 harness.main(globals())

@@ -90,8 +90,10 @@ def test_up_while_another_mounts(world):
 
 
 def opens(pid, path):
+    """Itself, or a child that does its work."""
     with contextlib.suppress(OSError):
-        return any(os.readlink(f"/proc/{pid}/fd/{fd}") == path for fd in os.listdir(f"/proc/{pid}/fd"))
+        pids = [pid, *pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        return any(os.readlink(f"/proc/{p}/fd/{fd}") == path for p in pids for fd in os.listdir(f"/proc/{p}/fd"))
     return False
 
 
