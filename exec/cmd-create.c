@@ -51,7 +51,8 @@ say(const struct rsb_verb_common *common, const struct rsb_verb_session *session
 	}
 	if (common->quiet)
 		return 0;
-	rsb_until_ask(session->backend, &session->state, until);
+	(void)rsb_until_ask(
+		session->backend, &session->state, until, NULL); /* it answered just now */
 	(void)printf("%s %s%s%s: run commands by 'rsb exec -s %s', see its files by 'rsb mount %s "
 		     "DIR'\n",
 		name, session->known ? "was there already" : "is made", until[0] ? ", lives" : "",

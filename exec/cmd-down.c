@@ -40,11 +40,12 @@ end_sandbox(struct down *down, const struct rsb_where *where, char **env, struct
 		return rsb_keeper_destroy(&session.env, &session.state, diag);
 	case RSB_CONFIG_DOWN_PAUSE:
 		r = session.backend->ops->pause(session.backend, session.state.sandbox_id, diag);
-		/* Paused already, or gone: there is nothing left to pause. */
-		if (r == -EBUSY || r == -ENOENT)
-			return 0;
+		if (r == -EBUSY)
+			return 0; /* paused already */
+		if (r == -ENOENT)
+			return rsb_state_say_gone(where->state.name, diag);
 		if (r == -EOPNOTSUPP)
-			rsb_until_ask(session.backend, &session.state, down->until);
+			(void)rsb_until_ask(session.backend, &session.state, down->until, NULL);
 		if (r == -EOPNOTSUPP)
 			return rsb_diag_set(diag, r,
 				"%s is unmounted, but still running%s: this host cannot pause a "
@@ -53,10 +54,9 @@ end_sandbox(struct down *down, const struct rsb_where *where, char **env, struct
 				where->state.name);
 		return r;
 	default:
-		/* It is down, whatever its host says or does not say of it. */
-		if (!down->cut_off)
-			rsb_until_ask(session.backend, &session.state, down->until);
-		return 0;
+		if (down->cut_off)
+			return 0;
+		return rsb_until_ask(session.backend, &session.state, down->until, diag);
 	}
 }
 

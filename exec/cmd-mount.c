@@ -13,7 +13,7 @@
 #include "keeper/mountpoint.h"
 #include "util/cleanup.h"
 
-#define WORDS "name a sandbox, and at most one directory"
+#define WORDS "one sandbox, and at most one directory"
 
 struct place {
 	char *path;
@@ -100,18 +100,20 @@ take_over(const struct rsb_where *where, struct rsb_diag *diag)
 }
 
 static int
-say(const struct rsb_verb_common *common, const struct rsb_state *state, const char *path)
+say(const struct rsb_verb_common *common, const struct rsb_where *where, const char *path)
 {
 	RSB_CLEANUP(rsb_report_done) struct rsb_report report = { 0 };
 
 	if (common->json) {
 		rsb_report_init(&report);
-		rsb_report_sandbox(&report, state);
+		rsb_report_sandbox(&report, &where->state);
 		rsb_report_str(&report, "mount", path);
 		return rsb_report_print(&report);
 	}
+	/* A shell that was there before is in what the mount covers. */
 	if (!common->quiet)
-		(void)printf("%s is mounted at %s\n", state->name, path);
+		(void)printf("%s is mounted at %s%s\n", where->state.name, path,
+			where->by_mount ? ": cd to it anew" : "");
 	return 0;
 }
 
@@ -131,7 +133,7 @@ do_mount(const struct rsb_verb_common *common, const char *name, const char *dir
 	if (r >= 0)
 		r = mount_there(&where, common, &place, env, diag);
 	if (r >= 0)
-		return say(common, &where.state, place.path);
+		return say(common, &where, place.path);
 	if (place.made)
 		(void)rmdir(place.path);
 	return r;
@@ -188,15 +190,14 @@ run_mount(const struct rsb_verb *verb, const struct rsb_verb_call *call)
 	}
 	if (force)
 		return rsb_verb_usage(verb, "--force goes with --upgrade");
-	if (!call->words[0])
-		return rsb_verb_usage(verb, WORDS);
-	r = do_mount(&call->common, call->words[0], call->words[1], call->env, &diag);
+	r = do_mount(&call->common, call->words[0], call->words[0] ? call->words[1] : NULL,
+		call->env, &diag);
 	return r < 0 ? rsb_verb_failed(verb, r, &diag) : 0;
 }
 
 const struct rsb_verb rsb_verb_mount = {
 	.name = "mount",
-	.usage = "mount [OPTION]... SANDBOX [DIR]",
+	.usage = "mount [OPTION]... [SANDBOX [DIR]]",
 	.help = "Mount a sandbox's workspace at DIR, or where it was mounted before.",
 	.more = "      --upgrade         instead: let the rsb-mount installed now serve the mount\n"
 		"  -f, --force           with it: also while commands run, which are lost\n",
@@ -219,6 +220,8 @@ do_umount(const struct rsb_verb_common *common, const char *name, bool force, ch
 	r = rsb_where_find(name, env, &where, diag);
 	if (r >= 0)
 		r = rsb_daemon_check(&where, true, diag);
+	if (r == -ENOTCONN && rsb_until_is_gone(&where.state, common, env))
+		r = rsb_state_say_gone(where.state.name, diag);
 	if (r >= 0)
 		r = rsb_daemon_stop(&where, force, diag);
 	if (r < 0)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "exec/daemon.h"
+#include "exec/until.h"
 #include "exec/verbs.h"
 #include "exec/where.h"
 #include "util/cleanup.h"
@@ -82,6 +84,9 @@ run_status(const struct rsb_verb *verb, const struct rsb_verb_call *call)
 	r = rsb_where_find(call->words[0], call->env, &where, &diag);
 	if (r >= 0)
 		r = rsb_daemon_check(&where, false, &diag);
+	/* To mount it is no advice then. */
+	if (r == -ENOTCONN && rsb_until_is_gone(&where.state, &call->common, call->env))
+		r = rsb_state_say_gone(where.state.name, &diag);
 	if (r >= 0)
 		r = rsb_daemon_status(&where, &out, &diag);
 	if (r >= 0)

@@ -76,11 +76,19 @@ static int
 find_paths(struct up *up, const char *dir, struct rsb_diag *diag)
 {
 	struct stat st;
+	int r;
 
-	up->dir = realpath(dir, NULL);
-	if (!up->dir || stat(up->dir, &st) < 0)
+	if (!dir) {
+		r = rsb_where_cwd(&up->dir, diag);
+		if (r < 0)
+			return r;
+	} else {
+		up->dir = realpath(dir, NULL);
+	}
+	/* Without asking what is mounted there, which may be dead. */
+	if (!up->dir || (dir && stat(up->dir, &st) < 0))
 		return rsb_diag_set(diag, -errno, "%s: %s", dir, strerror(errno));
-	if (!S_ISDIR(st.st_mode))
+	if (dir && !S_ISDIR(st.st_mode))
 		return rsb_diag_set(diag, -ENOTDIR, "%s is not a directory", dir);
 	if (strcmp(up->dir, "/") == 0)
 		return rsb_diag_set(diag, -EINVAL, "the root directory is not a workspace");
@@ -448,7 +456,7 @@ run_up(const struct rsb_verb *verb, const struct rsb_verb_call *call)
 	}
 	if (up.name_option && rsb_state_name_check(up.name_option, &diag) < 0)
 		return rsb_verb_usage(verb, diag.text);
-	r = find_paths(&up, dir ? dir : ".", &diag);
+	r = find_paths(&up, dir, &diag);
 	if (r >= 0)
 		r = rsb_surround_check(up.root, up.dir, dir != NULL, &diag);
 	if (r >= 0)

@@ -36,14 +36,17 @@ resolve(const char *path)
 static int
 find(const char *path, char **env, struct rsb_where *where, char **ret_rest, struct rsb_diag *diag)
 {
-	rsb_autofree char *absolute = resolve(path ? path : ".");
+	rsb_autofree char *absolute = path ? resolve(path) : NULL;
 	rsb_autofree char *root = NULL;
 	struct rsb_state state;
 	const char *rest;
 	int r;
 
-	if (!absolute)
-		return rsb_diag_set(diag, -errno, "%s: %s", path ? path : ".", strerror(errno));
+	if (path && !absolute)
+		return rsb_diag_set(diag, -errno, "%s: %s", path, strerror(errno));
+	r = path ? 0 : rsb_where_cwd(&absolute, diag);
+	if (r < 0)
+		return r;
 	r = rsb_state_root(env, &root, diag);
 	if (r < 0)
 		return r;

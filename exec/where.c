@@ -39,19 +39,38 @@ map_cwd(struct rsb_where *where, const char *cwd, bool named)
 }
 
 int
+rsb_where_cwd(char **ret_cwd, struct rsb_diag *diag)
+{
+	char *cwd = getcwd(NULL, 0);
+	const int r = -errno;
+
+	if (cwd) {
+		*ret_cwd = cwd;
+		return 0;
+	}
+	if (r == -ENOTCONN || r == -ENOENT || r == -ESTALE)
+		return rsb_diag_set(diag, r,
+			"the current directory was removed, or its mount was taken away: cd out of it, "
+			"or to its path anew");
+	return rsb_diag_set(
+		diag, r, "the current directory cannot be read: %s", rsb_diag_text(NULL, r));
+}
+
+int
 rsb_where_find(
 	const char *name, char *const *env, struct rsb_where *ret_where, struct rsb_diag *diag)
 {
 	RSB_CLEANUP(rsb_where_done) struct rsb_where where = { 0 };
 	RSB_CLEANUP(rsb_state_closep) struct rsb_state_dir *dir = NULL;
-	rsb_autofree char *cwd = getcwd(NULL, 0);
+	rsb_autofree char *cwd = NULL;
 	int r;
 
 	if (!name)
 		name = rsb_config_getenv(env, "RSB_SANDBOX");
-	if (!cwd)
-		return rsb_diag_set(
-			diag, -errno, "the current directory cannot be read: %s", strerror(errno));
+	/* Who names it does so from anywhere. */
+	r = rsb_where_cwd(&cwd, diag);
+	if (r < 0 && !name)
+		return r;
 	r = rsb_state_root(env, &where.root, diag);
 	if (r < 0)
 		return r;
@@ -62,7 +81,7 @@ rsb_where_find(
 	if (r >= 0)
 		r = rsb_state_socket(dir, &where.socket, diag);
 	if (r >= 0)
-		r = map_cwd(&where, cwd, name != NULL);
+		r = map_cwd(&where, cwd ? cwd : "", name != NULL);
 	if (r < 0)
 		return r;
 	*ret_where = where;

@@ -29,6 +29,11 @@ struct rsb_where {
 rsb_nodiscard int rsb_where_find(
 	const char *name, char *const *env, struct rsb_where *ret_where, struct rsb_diag *diag);
 /*
+ * The current directory, absolute and without links; caller frees. A sentence also says what to do
+ * in one whose mount was taken away, where the kernel has no name for it.
+ */
+rsb_nodiscard int rsb_where_cwd(char **ret_cwd, struct rsb_diag *diag);
+/*
  * Whether beside is met for the first time since the sandbox was made; remembered in its state
  * directory.
  */

@@ -133,4 +133,42 @@ def test_an_interrupted_up_leaves_nothing(world):
         world.rsb("down", "--kill", "cut")
 
 
+def test_in_a_mount_that_is_gone(world):
+    """The shell stays where it was."""
+    here = ("current directory", "cd out of it")
+    with world.sandbox() as box:
+        source_cwd = {"cwd": box.source}
+        sentence(world.run("rsb", "mount", cwd=box.mount, check_status=125), "mounted already", box.mount)
+        before = os.getcwd()
+        os.chdir(box.mount)
+        try:
+            world.rsb("down", "--leave", "--force", box.name)
+            for argv in (("rsb", "status"), ("rsb", "up"), ("rsb", "mount"), ("rsb", "trust"), ("rsb-exec", "true")):
+                sentence(world.run(*argv, check_status=125), *here)
+            # What names it needs no directory.
+            sentence(world.rsb("status", box.name, check_status=125), f"rsb mount {box.name}")
+            equal(world.run("rsb-exec", "-s", box.name, "pwd").stdout, b"/home/user/workspace\n")
+            world.rsb("down", "--leave", box.name)
+            check(b"anew" not in world.run("rsb", "mount", **source_cwd).stdout, "it is not in it")
+            world.rsb("umount", box.name)
+            os.makedirs(box.mount, exist_ok=True)
+            check(b"cd to it anew" in world.run("rsb", "mount", cwd=box.mount).stdout, "it is in what is covered")
+        finally:
+            os.chdir(before)
+        box.sh("true")
+
+
+def test_a_sandbox_that_is_gone(world):
+    with world.sandbox() as box:
+        world.rsb("umount", box.name)
+        sandbox, = json.loads(world.rsb("list", "--json").stdout)
+        world.api("DELETE", f"/sandboxes/{sandbox['sandbox']}")
+        for verb in (("status",), ("umount",), ("mount",), ("sync", "out"), ("sync", "status"), ("exec", "-s"), ("create",),
+                     ("down",), ("down", "--leave")):
+            more = ("true",) if verb[0] == "exec" else ()
+            sentence(world.rsb(*verb, box.name, *more, check_status=125), f"the sandbox {box.name} is gone",
+                     f"rsb destroy {box.name}")
+        world.rsb("destroy", box.name)
+
+
 harness.main(globals())
