@@ -109,25 +109,27 @@ take_option(struct options *o, int c, const char *program)
 		(void)puts("rsb-exec " RSB_VERSION);
 		exit(0);
 	default:
-		usage(program, optopt && optopt < 256 ? "an option is unknown or lacks its argument"
-						      : "unknown option");
+		break;
 	}
 }
 
 static void
 parse(struct options *o, int argc, char **argv, const char *program)
 {
+	struct rsb_diag diag = { 0 };
 	int c;
 
 	/* At most one -e for each word. */
 	o->sets = rsb_new_array(const char *, (size_t)argc + 1);
 	if (!o->sets)
 		fatal(program, -ENOMEM, NULL);
-	opterr = 0;
 	optind = 1;
 	/* '+': the first word that is no option starts the command. */
-	while ((c = rsb_optlong(argc, argv, "+s:C:e:c:nqo:", long_options)) != -1)
+	while ((c = rsb_optlong(argc, argv, "+s:C:e:c:nqo:", long_options, &diag)) != -1) {
+		if (c == '?')
+			usage(program, diag.text);
 		take_option(o, c, program);
+	}
 }
 
 /* The command's argv: bash -c SCRIPT for -c, else the words themselves. Lives until we end. */
@@ -270,5 +272,5 @@ rsb_exec_main(int argc, char **argv, char **env, rsb_exec_start_fn start)
 	run_once(&run, &need, start, &result, &diag);
 	if (result.end == RSB_RUN_FAILED && result.error == -EIO && !diag.text[0])
 		explain(&where, &diag);
-	rsb_outcome_exit(program, run.argv[0], &result, &diag);
+	rsb_outcome_exit(program, &run, &result, &diag);
 }

@@ -31,18 +31,25 @@ rsb_outcome_die_by(int sig)
 
 /* Says why; the exit status. */
 static int
-not_begun(const char *program, const char *argv0, const struct rsb_run_result *result)
+not_begun(const char *program, const struct rsb_run *run, const struct rsb_run_result *result)
 {
-	rsb_autofree char *quoted = rsb_str_quote(argv0);
-	const char *name = quoted ? quoted : argv0;
+	const bool chdir = result->stage == RSB_SPAWN_STAGE_CHDIR;
+	const char *about = chdir ? run->cwd : run->argv[0];
+	rsb_autofree char *quoted = rsb_str_quote(about);
+	const char *name = quoted ? quoted : about;
 	int code = RSB_EXIT_FAILED;
 
 	if (result->stage == RSB_SPAWN_STAGE_EXEC)
 		code = result->error == -ENOENT ? RSB_EXIT_NOENT : RSB_EXIT_NOEXEC;
-	if (result->stage == RSB_SPAWN_STAGE_CHDIR)
+	if (chdir && !about[0])
 		(void)fprintf(stderr,
-			"%s: fatal: the working directory cannot be entered in the sandbox: %s\n",
-			program, strerror(-result->error));
+			"%s: fatal: the workspace cannot be entered in the sandbox: %s\n", program,
+			strerror(-result->error));
+	else if (chdir)
+		(void)fprintf(stderr,
+			"%s: fatal: the directory %s%s cannot be entered in the sandbox: %s\n",
+			program, name, about[0] == '/' ? "" : " of the workspace",
+			strerror(-result->error));
 	else if (result->stage == RSB_SPAWN_STAGE_EXEC)
 		(void)fprintf(stderr, "%s: fatal: %s: %s\n", program, name,
 			result->error == -ENOENT ? "command not found in the sandbox"
@@ -54,8 +61,8 @@ not_begun(const char *program, const char *argv0, const struct rsb_run_result *r
 }
 
 void
-rsb_outcome_exit(const char *program, const char *argv0, const struct rsb_run_result *result,
-	const struct rsb_diag *diag)
+rsb_outcome_exit(const char *program, const struct rsb_run *run,
+	const struct rsb_run_result *result, const struct rsb_diag *diag)
 {
 	switch (result->end) {
 	case RSB_RUN_EXITED:
@@ -63,7 +70,7 @@ rsb_outcome_exit(const char *program, const char *argv0, const struct rsb_run_re
 	case RSB_RUN_SIGNALED:
 		rsb_outcome_die_by(result->signal);
 	case RSB_RUN_NOT_BEGUN:
-		exit(not_begun(program, argv0, result));
+		exit(not_begun(program, run, result));
 	case RSB_RUN_FAILED:
 		(void)fprintf(
 			stderr, "%s: fatal: %s\n", program, rsb_diag_text(diag, result->error));

@@ -20,7 +20,7 @@ rsb_noreturn void rsb_outcome_die_by(int sig);
  * Writes the one line that is due to stderr ("rsb-exec: fatal: ..." before the command began,
  * "rsb-exec: lost: ..." after), then ends the process.
  */
-rsb_noreturn void rsb_outcome_exit(const char *program, const char *argv0,
+rsb_noreturn void rsb_outcome_exit(const char *program, const struct rsb_run *run,
 	const struct rsb_run_result *result, const struct rsb_diag *diag);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -56,7 +55,6 @@ main(int argc, char **argv)
 	if (rsb_fd_fill_standard() < 0)
 		return RSB_EXIT_FAILED;
 	rsb_log_init("rsb", RSB_LOG_WARN, STDERR_FILENO);
-	opterr = 0; /* one sentence, and it is ours */
 	for (size_t i = 0; i < RSB_ARRAY_SIZE(verbs); i++)
 		if (strcmp(verbs[i]->name, name) == 0)
 			return end(rsb_verb_run(verbs[i], argc - 1, argv + 1, environ));

@@ -55,8 +55,6 @@ take_option(struct rsb_verb_call *call, int c)
 	case 'J':
 		common->json = true;
 		return NULL;
-	case '?':
-		return "an option is unknown or lacks its argument";
 	default:
 		if (call->n_own == RSB_VERB_OWN_MAX)
 			return "too many options";
@@ -86,18 +84,19 @@ rsb_verb_run(const struct rsb_verb *verb, int argc, char **argv, char **env)
 	const struct option *options = verb->options ? verb->options : common;
 	const char *letters = verb->letters ? verb->letters : RSB_VERB_LETTERS;
 	struct rsb_verb_call call = { .env = env };
+	struct rsb_diag diag = { 0 };
 	int c, status;
 
 	if (verb->main)
 		return verb->main(argc, argv, env);
-	while ((c = rsb_optlong(argc, argv, letters, options)) != -1) {
+	while ((c = rsb_optlong(argc, argv, letters, options, &diag)) != -1) {
 		const char *wrong;
 
 		if (c == 'H') {
 			print_help(verb);
 			return 0;
 		}
-		wrong = take_option(&call, c);
+		wrong = c == '?' ? diag.text : take_option(&call, c);
 		if (wrong)
 			return rsb_verb_usage(verb, wrong);
 	}

@@ -202,7 +202,7 @@ take_option(struct rsb_options *o, int c, struct rsb_diag *diag)
 	case 't':
 		return 0;
 	default:
-		return rsb_diag_set(diag, -EINVAL, "unknown option; see rsb-mount --help");
+		return -EINVAL; /* which was said */
 	}
 }
 
@@ -269,14 +269,13 @@ rsb_options_parse(
 		.crashes = RSB_CRASHES_USUAL,
 	};
 	o->unmount = strncmp(base, "umount.fuse", 11) == 0;
-	opterr = 0;
 	optind = 0;
 	if (argc > 1 && strncmp(argv[1], RSB_TAKEOVER_OPTION, strlen(RSB_TAKEOVER_OPTION)) == 0) {
 		r = take_takeover(o, argv[1] + strlen(RSB_TAKEOVER_OPTION), diag);
 		argc--;
 		argv++;
 	}
-	while (r >= 0 && (c = rsb_optlong(argc, argv, "fo:usvnN:t:hV", longs)) >= 0)
+	while (r >= 0 && (c = rsb_optlong(argc, argv, "fo:usvnN:t:hV", longs, diag)) >= 0)
 		r = take_option(o, c, diag);
 	if (r < 0 || o->help || o->version)
 		return r;

@@ -108,7 +108,7 @@ take_option(int option, struct options *o)
 
 /* 0: go on; 1: all is said; negative: not understood. */
 static int
-parse(int argc, char **argv, struct options *o)
+parse(int argc, char **argv, struct options *o, struct rsb_diag *diag)
 {
 	static const struct option longs[] = {
 		{ "port", required_argument, NULL, 'p' },
@@ -124,7 +124,7 @@ parse(int argc, char **argv, struct options *o)
 	};
 	int option, r;
 
-	while ((option = rsb_optlong(argc, argv, "v", longs)) != -1) {
+	while ((option = rsb_optlong(argc, argv, "v", longs, diag)) != -1) {
 		if (option == 'h') {
 			usage(stdout);
 			return 1;
@@ -360,10 +360,13 @@ main(int argc, char **argv)
 {
 	struct options o = { .port = -1, .fd = -1, .key_fd = -1, .listen = LISTEN_DEFAULT };
 	struct rsb_secret key;
+	struct rsb_diag diag = { 0 };
 	int r;
 
-	r = parse(argc, argv, &o);
+	r = parse(argc, argv, &o, &diag);
 	if (r < 0) {
+		if (diag.text[0])
+			(void)fprintf(stderr, "rsb-sidecar: %s\n", diag.text);
 		usage(stderr);
 		return 2;
 	}

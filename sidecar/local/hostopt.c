@@ -160,7 +160,7 @@ read_one(int opt, const char *value, struct rsb_hostopt *o, struct rsb_diag *dia
 		o->version = true;
 		break;
 	default:
-		return rsb_diag_set(diag, -EINVAL, "unknown option");
+		return -EINVAL; /* which was said */
 	}
 	if (r < 0)
 		return rsb_diag_set(diag, -EINVAL, "--%s cannot be '%s': %s", name_of(opt), value,
@@ -233,7 +233,7 @@ rsb_hostopt_read(int argc, char *argv[], struct rsb_hostopt *ret_options, struct
 
 	o.listen.sin_family = AF_INET;
 	o.listen.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	while ((opt = rsb_optlong(argc, argv, "vhV", longs)) != -1) {
+	while ((opt = rsb_optlong(argc, argv, "vhV", longs, diag)) != -1) {
 		r = read_one(opt, optarg, &o, diag);
 		if (r < 0)
 			return r;

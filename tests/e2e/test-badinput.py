@@ -75,13 +75,19 @@ def test_a_full_state_disk(world):
 
 
 def test_options_are_written_out(world):
-    sentence(world.rsb("down", "--kil", "nobody", check_status=2), "unknown", "rsb down --help")
-    sentence(world.rsb("up", "--nam", "x", world.fresh(), check_status=2), "unknown")
-    sentence(world.rsb("up", "--nam=x", world.fresh(), check_status=2), "unknown")
-    sentence(world.run("rsb-exec", "--sand", "nobody", "true", check_status=125), "rsb-exec: fatal: ", "unknown option")
-    sentence(world.run("rsb-mount", "--unmoun", "/", check_status=2), "unknown option")
-    check(b"unrecognized option '--vers'" in world.run("rsb-local", "--vers", check_status=2).stderr)
-    check(b"unrecognized option '--vers'" in world.run(world.sidecar_program(), "--vers", check_status=None).stderr)
+    sentence(world.rsb("down", "--kil", "nobody", check_status=2), "unknown option '--kil'", "rsb down --help")
+    sentence(world.rsb("up", "--nam", "x", world.fresh(), check_status=2), "unknown option '--nam'")
+    sentence(world.rsb("up", "--nam=x", world.fresh(), check_status=2), "unknown option '--nam'")
+    sentence(world.rsb("up", "-qz", check_status=2), "unknown option '-z'")
+    sentence(world.rsb("up", "--name", check_status=2), "option '--name' needs an argument")
+    sentence(world.rsb("up", "-q", "-m", check_status=2), "option '-m' needs an argument")
+    sentence(world.rsb("up", "--quiet=x", check_status=2), "option '--quiet' takes no argument")
+    sentence(world.run("rsb-exec", "-z", "true", check_status=125), "unknown option '-z'")
+    sentence(world.run("rsb-mount", "-fx", "a", "b", check_status=2), "unknown option '-x'")
+    sentence(world.run("rsb-exec", "--sand", "nobody", "true", check_status=125), "rsb-exec: fatal: ", "unknown option '--sand'")
+    sentence(world.run("rsb-mount", "--unmoun", "/", check_status=2), "unknown option '--unmoun'")
+    check(b"unknown option '--vers'" in world.run("rsb-local", "--vers", check_status=2).stderr)
+    check(b"unknown option '--vers'" in world.run(world.sidecar_program(), "--vers", check_status=None).stderr)
     for program in "rsb-exec", "rsb-mount", "rsb-local":
         world.run(program, "--version")
     sentence(world.rsb("down", "--kill", "nobody", check_status=125), "nobody")

@@ -52,7 +52,7 @@ def test_not_found_and_not_executable(world):
         r = box.exec("./plain", check_status=126)
         check(r.stderr.startswith(b"rsb-exec: fatal: './plain': Permission denied"), r.stderr)
         r = box.exec("-C", "nowhere", "true", check_status=125)
-        check(b"working directory" in r.stderr, r.stderr)
+        check(b"the directory 'nowhere' of the workspace " in r.stderr, r.stderr)
 
 
 def test_streams_are_separate_and_exact(world):
