@@ -195,17 +195,18 @@ static int
 say_busy(const struct rsb_state *state, struct rsb_diag *diag)
 {
 	RSB_CLEANUP(rsb_buf_done) struct rsb_buf holders = { .max = RSB_DIAG_MAX / 2 };
+	const char *path = state->mountpoint;
+	const char *advice = "; use --force to end it all the same";
 
+	if (path[0] && rsb_holders_is_here(path))
+		advice = "; cd out of it first, or use --force to end it all the same";
 	/* Without them: of another user, or commands that run. */
-	if (!state->mountpoint[0] || rsb_holders_of(state->mountpoint, &holders) < 0 ||
-		!rsb_buf_len(&holders))
+	if (!path[0] || rsb_holders_of(path, &holders) < 0 || !rsb_buf_len(&holders))
 		return rsb_diag_set(diag, -EBUSY,
-			"%s is in use: files of the mount are open, or commands run; use --force to "
-			"end it all the same",
-			state->name);
-	return rsb_diag_set(diag, -EBUSY,
-		"%s is in use by %.*s; use --force to end it all the same", state->name,
-		(int)rsb_buf_len(&holders), (const char *)rsb_buf_head(&holders));
+			"%s is in use: files of the mount are open, or commands run%s", state->name,
+			advice);
+	return rsb_diag_set(diag, -EBUSY, "%s is in use by %.*s%s", state->name,
+		(int)rsb_buf_len(&holders), (const char *)rsb_buf_head(&holders), advice);
 }
 
 static int

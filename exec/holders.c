@@ -88,6 +88,12 @@ read_program(int proc_fd, char program[static PROGRAM_SIZE])
 			*program = '?';
 }
 
+bool
+rsb_holders_is_here(const char *path)
+{
+	return leads_below(AT_FDCWD, "/proc/self/cwd", path);
+}
+
 int
 rsb_holders_of(const char *path, struct rsb_buf *out)
 {

@@ -4,6 +4,8 @@
 
 /* Who keeps a mount busy. */
 
+#include <stdbool.h>
+
 #include "util/buf.h"
 #include "util/macro.h"
 
@@ -15,5 +17,7 @@
  * Only looks at links below /proc, so that it never waits for the mount.
  */
 rsb_nodiscard int rsb_holders_of(const char *path, struct rsb_buf *out);
+/* We are below path ourselves, and so, as a rule, is the shell that started us. */
+bool rsb_holders_is_here(const char *path);
 
 #endif

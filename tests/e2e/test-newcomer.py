@@ -171,4 +171,16 @@ def test_a_sandbox_that_is_gone(world):
         world.rsb("destroy", box.name)
 
 
+def test_a_shell_in_the_mount(world):
+    with world.sandbox() as box:
+        script = f"echo $$; rsb {{}} {box.name}; exit $?"
+        for verb in ("umount", "down --leave", "destroy"):
+            r = world.run("sh", "-c", script.format(verb), cwd=box.mount, check_status=125)
+            sentence(r, f"in use by {r.stdout.decode().strip()} (sh)", "; cd out of it first, or use --force")
+        with subprocess.Popen(["sleep", "1000"], cwd=box.mount) as p:
+            r = world.rsb("umount", box.name, check_status=125)
+            p.kill()
+        check(b"cd out" not in r.stderr, "it is not ours")
+
+
 harness.main(globals())
