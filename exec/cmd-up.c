@@ -132,7 +132,7 @@ say_notice(void *arg, const char *text)
 {
 	struct up *up = arg;
 
-	rsb_progress_done(&up->progress);
+	rsb_progress_clear(&up->progress);
 	if (!up->common->quiet)
 		(void)fprintf(stderr, "rsb up: %s\n", text);
 }
@@ -172,9 +172,9 @@ sync_in(struct up *up, const struct rsb_sandbox *sandbox, struct rsb_diag *diag)
 	if (r < 0)
 		return r;
 	far.target = &target.target;
-	rsb_progress_init(&up->progress, "syncing in", up->common->quiet);
+	rsb_progress_begin(&up->progress, &rsb_verb_up, up->common, "syncing in");
 	r = rsb_sync_in(&sync, &far, &up->stats, diag);
-	rsb_progress_done(&up->progress);
+	rsb_progress_end(&up->progress, r);
 	if (r >= 0)
 		r = trust_own(up);
 	return r < 0 ? r : rsb_treesync_note(&note, diag);
@@ -199,7 +199,9 @@ make_sandbox(struct up *up, struct rsb_diag *diag)
 	req.mountpoint = up->mountpoint;
 	req.made_mountpoint = up->made_mountpoint;
 	up->traces->made_sandbox = true;
+	rsb_progress_begin(&up->progress, &rsb_verb_up, up->common, "making the sandbox");
 	r = rsb_keeper_create(&up->session.env, &req, state, diag);
+	rsb_progress_end(&up->progress, r);
 	if (r < 0)
 		return r;
 	up->made_sandbox = true;
@@ -336,7 +338,12 @@ static int
 start_daemon(struct up *up, struct rsb_diag *diag)
 {
 	/* Still under our lock: whoever comes meanwhile finds it mounted, or finds us gone. */
-	return rsb_daemon_start(up->name, up->mountpoint, up->common->overrides, diag);
+	int r;
+
+	rsb_progress_begin(&up->progress, &rsb_verb_up, up->common, "mounting");
+	r = rsb_daemon_start(up->name, up->mountpoint, up->common->overrides, diag);
+	rsb_progress_end(&up->progress, r);
+	return r;
 }
 
 /* Nothing was done in it yet: it goes rather than stay behind half made. */

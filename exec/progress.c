@@ -10,9 +10,18 @@
 #define BAR_WIDTH 20
 
 void
-rsb_progress_init(struct rsb_progress *progress, const char *what, bool quiet)
+rsb_progress_begin(struct rsb_progress *progress, const struct rsb_verb *verb,
+	const struct rsb_verb_common *common, const char *what)
 {
-	*progress = (struct rsb_progress){ .what = what, .on = !quiet && isatty(STDERR_FILENO) };
+	*progress = (struct rsb_progress){
+		.verb = verb,
+		.what = what,
+		.begun_ns = rsb_now_ns(),
+		.on = !common->quiet && isatty(STDERR_FILENO),
+		.verbose = common->verbose,
+	};
+	if (progress->verbose)
+		(void)fprintf(stderr, "rsb %s: %s\n", verb->name, what);
 }
 
 void
@@ -37,6 +46,7 @@ rsb_progress_sync(void *arg, const struct rsb_sync_stats *stats)
 	char bar[BAR_WIDTH + 1];
 	uint64_t now_ns = rsb_now_ns();
 
+	progress->stats = *stats;
 	if (!progress->on || now_ns - progress->last_ns < INTERVAL_NS)
 		return;
 	progress->last_ns = now_ns;
@@ -54,9 +64,28 @@ rsb_progress_sync(void *arg, const struct rsb_sync_stats *stats)
 }
 
 void
-rsb_progress_done(struct rsb_progress *progress)
+rsb_progress_clear(struct rsb_progress *progress)
 {
 	if (progress->shown)
 		(void)fputs("\r\033[K", stderr);
 	progress->shown = false;
+}
+
+void
+rsb_progress_end(struct rsb_progress *progress, int r)
+{
+	const uint64_t took_ms = (rsb_now_ns() - progress->begun_ns) / RSB_NSEC_PER_MSEC;
+	char bytes[RSB_PROGRESS_SIZE];
+
+	rsb_progress_clear(progress);
+	if (!progress->verbose || r < 0)
+		return;
+	(void)fprintf(stderr, "rsb %s: %s: done in %llu.%llu s", progress->verb->name,
+		progress->what, (unsigned long long)(took_ms / 1000),
+		(unsigned long long)(took_ms % 1000 / 100));
+	rsb_progress_bytes(progress->stats.bytes, bytes);
+	if (progress->stats.files)
+		(void)fprintf(stderr, ", %llu files, %s", (unsigned long long)progress->stats.files,
+			bytes);
+	(void)fputc('\n', stderr);
 }

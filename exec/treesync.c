@@ -34,7 +34,7 @@ on_notice(void *arg, const char *text)
 {
 	struct rsb_treesync *sync = arg;
 
-	rsb_progress_done(&sync->progress);
+	rsb_progress_clear(&sync->progress);
 	if (!sync->common->quiet)
 		(void)fprintf(stderr, "rsb %s: %s\n", sync->verb->name, text);
 }
@@ -68,7 +68,7 @@ on_item(void *arg, enum rsb_syncout_item item, const char *path, const char *why
 	if (sync->dry_run) {
 		(void)printf("%s: %s%s%s\n", keys[item], shown, why ? ": " : "", why ? why : "");
 	} else if (warns && !sync->common->quiet) {
-		rsb_progress_done(&sync->progress);
+		rsb_progress_clear(&sync->progress);
 		(void)fprintf(stderr, "rsb %s: %s %s: %s\n", sync->verb->name, shown,
 			item == RSB_SYNCOUT_HELD ? "is left as it was" : "is in conflict",
 			why ? why : "");
@@ -135,14 +135,16 @@ go(struct rsb_treesync *sync, bool note, struct rsb_diag *diag)
 	r = find_way(sync, &way, diag);
 	if (r < 0)
 		return r;
-	rsb_progress_init(
-		&sync->progress, sync->out ? "syncing out" : "syncing in", sync->common->quiet);
+	rsb_progress_begin(&sync->progress, sync->verb, sync->common,
+		note        ? "looking at what came"
+		: sync->out ? "syncing out"
+			    : "syncing in");
 	if (note)
 		r = rsb_sync_note(&what, &way.far, diag);
 	else
 		r = sync->out ? rsb_sync_out(&what, &way.far, &sync->stats, diag)
 			      : rsb_sync_update(&what, &way.far, &sync->stats, diag);
-	rsb_progress_done(&sync->progress);
+	rsb_progress_end(&sync->progress, r);
 	return r;
 }
 

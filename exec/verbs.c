@@ -32,6 +32,7 @@ print_help(const struct rsb_verb *verb)
 		(void)fputs(verb->more, stdout);
 	(void)fputs("  -o KEY=VALUE          a setting of rsb.conf(5)\n"
 		    "  -q, --quiet           nothing but errors and results\n"
+		    "  -v, --verbose         tell the begin and end of what takes long\n"
 		    "      --json            the result as JSON\n"
 		    "      --help\n",
 		stdout);
@@ -50,7 +51,9 @@ take_option(struct rsb_verb_call *call, int c)
 		common->overrides[common->n_override++] = optarg;
 		return NULL;
 	case 'q':
-		common->quiet = true;
+	case 'v':
+		common->quiet = c == 'q';
+		common->verbose = c == 'v';
 		return NULL;
 	case 'J':
 		common->json = true;

@@ -16,6 +16,7 @@ struct rsb_verb_common {
 	const char *overrides[RSB_VERB_OVERRIDES_MAX + 1]; /* -o, NULL-terminated */
 	size_t n_override;
 	bool quiet;
+	bool verbose; /* not with quiet */
 	bool json;
 };
 
@@ -50,11 +51,11 @@ struct rsb_verb {
 };
 
 /* getopt_long(3) letters and long options that all share; a verb puts its own around them. */
-#define RSB_VERB_LETTERS "o:q"
-#define RSB_VERB_LONG                                        \
-	{ "quiet", 0, NULL, 'q' }, { "json", 0, NULL, 'J' }, \
-	{                                                    \
-		"help", 0, NULL, 'H'                         \
+#define RSB_VERB_LETTERS "o:qv"
+#define RSB_VERB_LONG                                                                     \
+	{ "quiet", 0, NULL, 'q' }, { "verbose", 0, NULL, 'v' }, { "json", 0, NULL, 'J' }, \
+	{                                                                                 \
+		"help", 0, NULL, 'H'                                                      \
 	}
 
 extern const struct rsb_verb rsb_verb_create;

@@ -183,4 +183,24 @@ def test_a_shell_in_the_mount(world):
         check(b"cd out" not in r.stderr, "it is not ours")
 
 
+def test_what_takes_long_is_told_when_asked(world):
+    """Without a terminal nothing is, unless by -v."""
+    source = world.fresh("src")
+    with open(f"{source}/file", "wb") as f:
+        f.write(bytes(2048))
+    with named(world, "long") as name:
+        r = world.rsb("up", "--name", name, "-q", "-v", source)
+        told = [line.split(": ") for line in r.stderr.decode().strip().split("\n")]
+        for what in ("making the sandbox", "syncing in", "looking at what came", "mounting"):
+            at = [line for line in told if line[:2] == ["rsb up", what]]
+            equal([len(line) for line in at], [2, 3], what)
+            check(at[1][2].startswith("done in "), at)
+        check(["rsb up", "syncing in"] in told and any(line[-1].endswith("1 files, 2.0 KiB") for line in told), told)
+        equal(world.rsb("up", "--name", name, source).stderr, b"")
+        r = world.rsb("sync", "out", "-v", name)
+        check(b"rsb sync: syncing out: done in" in r.stderr, r.stderr)
+        equal(world.rsb("sync", "out", name).stderr, b"")
+        equal(world.rsb("sync", "out", "-vq", name).stderr, b"")
+
+
 harness.main(globals())
