@@ -57,12 +57,14 @@ run_destroy(const struct rsb_verb *verb, const struct rsb_verb_call *call)
 		if (r < 0)
 			result = rsb_verb_failed(verb, r, &diag);
 	}
-	if (d.common->json) {
+	/* A failure alone is told on stderr, as by all verbs. */
+	if (d.common->json && (result == 0 || rsb_json_len(d.names) > 0)) {
 		rsb_report_init(&report);
-		rsb_report_json(&report, "destroyed", d.names);
+		rsb_report_json(&report, "destroyed", rsb_steal(&d.names));
 		if (rsb_report_print(&report) < 0)
 			result = rsb_verb_failed(verb, -EIO, NULL);
 	}
+	rsb_json_free(d.names);
 	return result;
 }
 

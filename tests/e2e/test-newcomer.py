@@ -203,4 +203,19 @@ def test_what_takes_long_is_told_when_asked(world):
         equal(world.rsb("sync", "out", "-vq", name).stderr, b"")
 
 
+def test_errors_are_no_json(world):
+    """A sentence and the exit status, as of gh and docker; nothing that a reader would take for a result."""
+    for verb in (("up", "/no/such"), ("down", "nobody"), ("status", "nobody"), ("create", "a/b"), ("destroy", "nobody"),
+                 ("mount", "nobody"), ("umount", "nobody"), ("sync", "out", "nobody"), ("trust", "/no/such"),
+                 ("list", "-o", "nonsense"), ("doctor", "-o", "nonsense")):
+        r = world.rsb(verb[0], "--json", *verb[1:], check_status=None)
+        check(r.returncode in (2, 125), verb)
+        equal(r.stdout, b"", verb)
+        sentence(r, f"rsb {verb[0]}: ")
+    world.rsb("create", "one")
+    r = world.rsb("destroy", "--json", "nobody", "one", check_status=125)
+    equal(answer(r), {"destroyed": ["one"]})
+    sentence(r, "nobody")
+
+
 harness.main(globals())
