@@ -166,6 +166,10 @@ load_files(const struct rsb_config_source *source, struct rsb_config *config, st
 
 	if (!etc || !user)
 		return -ENOMEM;
+	/* Whoever names one wants it. */
+	if (named && named[0] && access(named, F_OK) < 0)
+		return rsb_diag_set(diag, -errno, "RSB_CONFIG, which is %s, cannot be read: %s",
+			named, strerror(errno));
 	r = load_file(etc, &file, source->sandbox, diag);
 	if (r < 0)
 		return r;

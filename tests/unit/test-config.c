@@ -132,6 +132,40 @@ START_TEST(lays_the_sources_over_each_other)
 }
 END_TEST
 
+START_TEST(reads_the_file_that_is_named)
+{
+	static const char *const wrong[] = { "/no/such", "/dev/null/x", "/" };
+	char named[128];
+	struct rsb_config config;
+	struct rsb_diag diag;
+	struct place place;
+
+	setup(&place);
+	write_file(&place, "user/rsb/config", "[sandbox]\ntemplate = user\n");
+	write_file(&place, "other", "[sandbox]\nmax = 9\n");
+	place.env[1] = named;
+	(void)snprintf(named, sizeof(named), "RSB_CONFIG=%s/other", place.dir);
+	ck_assert_int_eq(load(&place, NULL, NULL, &config, &diag), 0);
+	ck_assert_uint_eq(config.sandbox.max, 9);
+	ck_assert_str_ne(config.sandbox.template, "user");
+	rsb_config_done(&config);
+	(void)snprintf(named, sizeof(named), "RSB_CONFIG=/dev/null");
+	ck_assert_int_eq(load(&place, NULL, NULL, &config, &diag), 0);
+	ck_assert_str_ne(config.sandbox.template, "user");
+	rsb_config_done(&config);
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(wrong); i++) {
+		(void)snprintf(named, sizeof(named), "RSB_CONFIG=%s", wrong[i]);
+		ck_assert_int_lt(load(&place, NULL, NULL, &config, &diag), 0);
+		ck_assert_ptr_nonnull(strstr(diag.text, wrong[i]));
+	}
+	(void)snprintf(named, sizeof(named), "RSB_CONFIG=");
+	ck_assert_int_eq(load(&place, NULL, NULL, &config, &diag), 0);
+	ck_assert_str_eq(config.sandbox.template, "user");
+	rsb_config_done(&config);
+	teardown(&place);
+}
+END_TEST
+
 START_TEST(lets_a_named_section_count_for_its_sandbox)
 {
 	struct rsb_config config;
@@ -380,6 +414,7 @@ main(void)
 	const TTest *const tests[] = {
 		has_built_in_values,
 		lays_the_sources_over_each_other,
+		reads_the_file_that_is_named,
 		lets_a_named_section_count_for_its_sandbox,
 		replaces_lists_and_adds_to_them,
 		takes_nothing_harmful_from_a_project,
