@@ -139,9 +139,9 @@ static const struct option options[] = {
 const struct rsb_verb rsb_verb_down = {
 	.name = "down",
 	.usage = "down [OPTION]... [SANDBOX]",
-	.help = "Unmount a sandbox, then pause it (sandbox.on_down).",
+	.help = "Unmount a sandbox, then do with it what sandbox.on_down says: pause it.",
 	.more = "      --kill            end it, with everything in it\n"
-		"      --pause           pause it\n"
+		"      --pause           pause it, where its host can, which rsb-local cannot\n"
 		"      --leave           let it run until its time is over\n"
 		"  -f, --force           also while files are open in the mount\n",
 	.letters = "f" RSB_VERB_LETTERS,

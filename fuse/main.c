@@ -29,24 +29,26 @@ struct start {
 static void
 usage(FILE *to)
 {
-	(void)fputs("usage: rsb-mount [-f] [-v] [-o OPTIONS] NAME DIRECTORY\n"
-		    "       rsb-mount --no-mount [-f] [-v] [-o OPTIONS] NAME\n"
-		    "       rsb-mount -u DIRECTORY\n"
-		    "       rsb-mount --upgrade [--force] [-o socket=PATH] NAME\n"
-		    "       rsb-mount --help | --version\n"
-		    "\n"
-		    "Mounts the workspace of the sandbox NAME at DIRECTORY.\n"
-		    "\n"
-		    "  -f, --foreground  stay in the foreground, log to stderr\n"
-		    "  -o OPTIONS        ro, noexec, allow_other, sync, async, idmap=user|none,\n"
-		    "                    crashes=NUMBER, socket=PATH, url=URL,key=FILE\n"
-		    "      --no-mount    only serve commands, for exec.linger after the last one\n"
-		    "  -u, --unmount     unmount DIRECTORY\n"
-		    "      --upgrade     let this program serve the mount of NAME from now on\n"
-		    "      --force       with it: also while commands run, which are lost\n"
-		    "  -v, --verbose     log more\n"
-		    "  -h, --help        show this text\n"
-		    "  -V, --version     show the version\n",
+	(void)fputs(
+		"usage: rsb-mount [-f] [-v] [-o OPTIONS] NAME DIRECTORY\n"
+		"       rsb-mount --no-mount [-f] [-v] [-o OPTIONS] NAME\n"
+		"       rsb-mount -u DIRECTORY\n"
+		"       rsb-mount --upgrade [--force] [-o socket=PATH] NAME\n"
+		"       rsb-mount --help | --version\n"
+		"\n"
+		"Mounts the workspace of the sandbox NAME at DIRECTORY.\n"
+		"\n"
+		"  -f, --foreground  stay in the foreground, log to stderr\n"
+		"  -o OPTIONS        ro, rw, noexec, allow_other, sync, async, idmap=user|none,\n"
+		"                    crashes=NUMBER, socket=PATH, url=URL,key=FILE, noguard,\n"
+		"                    noepoch; or one setting of rsb.conf(5), section.key=VALUE\n"
+		"      --no-mount    only serve commands, for exec.linger after the last one\n"
+		"  -u, --unmount     unmount DIRECTORY\n"
+		"      --upgrade     let this program serve the mount of NAME from now on\n"
+		"      --force       with it: also while commands run, which are lost\n"
+		"  -v, --verbose     log more\n"
+		"  -h, --help        show this text\n"
+		"  -V, --version     show the version\n",
 		to);
 }
 

@@ -19,8 +19,12 @@ def strings(text):
     return "".join(re.findall(r'"((?:\\.|[^"\\])*)"', text))
 
 
+def text(tree, name):
+    return tree.text(name) or "" if name in tree.names else ""
+
+
 def page(tree, name):
-    return (tree.text(name) or "").replace("\\-", "-").replace(" Ns ", "")
+    return text(tree, name).replace("\\-", "-").replace(" Ns ", "")
 
 
 def items(text):
@@ -92,7 +96,29 @@ def check_settings(tree):
                 yield f"man/rsb.conf.5: there is no {section}.{key}"
 
 
+def check_mount_words(tree):
+    """Words of rsb-mount's -o."""
+    for word in re.findall(r'\{ "(\w+)", &o->\w+, \w+ \}', tree.text("fuse/options.c")):
+        if not re.search(rf"\b{word}\b", strings(text(tree, "fuse/main.c"))):
+            yield f"fuse/main.c: {word} is not in the help"
+        if not re.search(rf"^\.It Cm (?:.* )?{word}\b", page(tree, "man/rsb-mount.8"), re.M):
+            yield f"man/rsb-mount.8: {word} is missing"
+
+
+def check_status(tree, man):
+    """What the daemon counts is explained."""
+    tables = re.findall(r'struct number numbers\[\] = \{(.*?)\};.*?set_numbers\(json, "(\w+)"', tree.text("fuse/status.c"), re.S)
+    for table, group in tables:
+        for key in re.findall(r'\{ "(\w+)",', table):
+            if not re.search(rf"^\.It .*\b{group}\.{key}\b", man, re.M):
+                yield f"man/rsb.1: the status {group}.{key} is missing"
+
+
 def check(tree):
+    if "fuse/options.c" in tree.names:
+        yield from check_mount_words(tree)
+    if "fuse/status.c" in tree.names:
+        yield from check_status(tree, page(tree, "man/rsb.1"))
     if "man/rsb.1" in tree.names:
         yield from check_verbs(tree, page(tree, "man/rsb.1"))
     yield from check_programs(tree)

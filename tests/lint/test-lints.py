@@ -117,6 +117,9 @@ BAD = [
     ("usage", "setting without a page", "common/keeper/setting.c", setting("l"), "s.l is missing"),
     ("usage", "page without setting", "common/keeper/setting.c", setting("l"), "there is no s.k"),
     ("usage", "another default", "common/keeper/setting.c", setting("k", "2"), "2 is its default"),
+    ("usage", "word without help", "fuse/options.c", SPDX + '/* { "word", &o->word, true } */\n', "word is not in the help"),
+    ("usage", "status without a page", "fuse/status.c",
+     SPDX + '/* struct number numbers[] = { { "n", 1 }, }; set_numbers(json, "fs" */\n', "the status fs.n is missing"),
     ("usage", "verb in the README", "README.md", "Try `rsb none`.\n", "there is no verb none"),
 ]
 
