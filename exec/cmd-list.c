@@ -50,12 +50,13 @@ state_of(struct list *list, const struct rsb_state *state, uint64_t *ret_end_ns)
 
 	*ret_end_ns = 0;
 	r = rsb_config_load(&source, &config, &diag);
-	if (r < 0)
+	if (r >= 0)
+		r = rsb_keeper_backend(&config, list->env, state->backend, &backend, &diag);
+	if (r < 0) {
 		say_damaged(list, rsb_diag_text(&diag, r));
-	if (r >= 0)
-		r = rsb_keeper_backend(&config, list->env, state->backend, &backend, NULL);
-	if (r >= 0)
-		r = backend->ops->get(backend, state->sandbox_id, &sandbox, NULL);
+		return "unknown";
+	}
+	r = backend->ops->get(backend, state->sandbox_id, &sandbox, NULL);
 	if (r == -ENOENT)
 		return "gone";
 	if (r < 0)

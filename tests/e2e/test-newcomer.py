@@ -26,6 +26,12 @@ def test_another_runtime_directory(world):
             world.rsb("umount", box.name, env=env)
             world.rsb("mount", box.name)
         equal(world.local_server(), server, "there is one rsb-local")
+        # What somebody else could write to, as under sudo with our HOME, is not believed in, and that is told.
+        os.chmod(world.local(""), 0o770)
+        r = world.rsb("list", check_status=125)
+        sentence(r, world.local("").rstrip("/"), "must belong to you")
+        check(b"unknown" in r.stdout, r.stdout)
+        os.chmod(world.local(""), 0o700)
         world.rsb("destroy", box.name, env=env)
     r = world.run("rsb-local", "--idle", "1s", env={"XDG_RUNTIME_DIR": absent}, check_status=2)
     check(absent.encode() in r.stderr and b"--state" in r.stderr, r.stderr)
