@@ -125,6 +125,8 @@ on_chan_data(void *arg, uint64_t chan, struct rsb_bytes data, bool fin)
 	struct out *out = out_of(s, chan);
 	int r = data.size ? rsb_output_write(out->output, data) : 0;
 
+	/* It may come before the answer to the spawn, and whoever reads it may send us a signal. */
+	s->began = s->began || data.size > 0;
 	out->ended = out->ended || fin;
 	if (r < 0)
 		close_out(out, r);
@@ -239,7 +241,7 @@ on_spawned(void *arg, int r, const void *rep)
 	const struct rsb_spawn_rep *spawn = rep;
 
 	if (r < 0) {
-		finish(s, RSB_RUN_FAILED, r);
+		finish(s, s->began ? RSB_RUN_LOST : RSB_RUN_FAILED, r);
 		return;
 	}
 	if (spawn->stage != 0) {
