@@ -8,6 +8,7 @@ import gzip
 import os
 import re
 import secrets
+import signal
 import statistics
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
 
 import harness  # noqa: E402  (found by the line above)
+import mountbox  # noqa: E402
 from guard import processes_of  # noqa: E402
 
 RTT_MS = 40
@@ -87,8 +89,22 @@ def commands(world, box, proxy):
     proxy.command("rtt 0")
 
 
+def crashes(world):
+    """From the death of the daemon to the answer of a call that waits for the next one."""
+    times = []
+    with mountbox.box(world.fresh(), "crashes=1000") as b:
+        for i in range(ROUNDS):
+            os.kill(b.processes()[0], signal.SIGKILL)
+            start = time.monotonic()
+            os.mkdir(f"{b.mount}/{i}")
+            times.append((time.monotonic() - start) * 1000)
+            mountbox.wait_until(b.answers, "the daemon answers")
+    say("crash of the daemon, median and longest wait", f"{statistics.median(times):.0f} and {max(times):.0f} ms", "1000 ms")
+
+
 def measure(world):
     sidecar_alone(world)
+    crashes(world)
     with world.sandbox() as box:
         sidecar_rss(box)
         world.rsb("umount", box.name)
