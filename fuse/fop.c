@@ -14,12 +14,23 @@
 #include "util/fd.h"
 
 #define STATUS_MAX 16384u /* of /proc/TID/status */
-#define PF_EXITING 4u     /* include/linux/sched.h */
 
 struct rsb_fs *
 rsb_fop_fs(fuse_req_t req)
 {
 	return fuse_req_userdata(req);
+}
+
+/* -ESRCH: of nobody that we can see. */
+static int
+read_status(pid_t tid, char **ret_text)
+{
+	char path[64];
+
+	if (tid <= 0)
+		return -ESRCH;
+	(void)snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
+	return rsb_fd_read_file(AT_FDCWD, path, STATUS_MAX, ret_text);
 }
 
 /*
@@ -30,15 +41,11 @@ rsb_fop_fs(fuse_req_t req)
 static bool
 is_dying(pid_t tid)
 {
-	char path[64];
 	rsb_autofree char *text = NULL;
 	const char *line;
 	unsigned long long pending;
 
-	if (tid <= 0)
-		return true;
-	(void)snprintf(path, sizeof(path), "/proc/%d/status", (int)tid);
-	if (rsb_fd_read_file(AT_FDCWD, path, STATUS_MAX, &text) < 0)
+	if (read_status(tid, &text) < 0)
 		return true;
 	line = strstr(text, "\nSigPnd:");
 	if (!line || sscanf(line, "\nSigPnd: %llx", &pending) != 1)
@@ -101,25 +108,17 @@ rsb_fop_check_interrupted(struct rsb_fs *fs)
 	}
 }
 
+/*
+ * A process that ends has let go of its memory before its files, and one that executes a program has not.
+ * /proc/TID/stat would say it, but not while the process waits for us in execve(2): since Linux 6.18
+ * reading it waits for that.
+ */
 bool
 rsb_fop_caller_exits(fuse_req_t req)
 {
-	pid_t tid = fuse_req_ctx(req)->pid;
-	char path[64];
 	rsb_autofree char *text = NULL;
-	const char *after;
-	unsigned int flags;
 
-	if (tid <= 0)
-		return false;
-	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)tid);
-	if (rsb_fd_read_file(AT_FDCWD, path, STATUS_MAX, &text) < 0)
-		return false;
-	/* proc(5): the name in parentheses may hold anything; flags is the seventh after it */
-	after = strrchr(text, ')');
-	if (!after || sscanf(after, ") %*c %*d %*d %*d %*d %*d %u", &flags) != 1)
-		return false;
-	return flags & PF_EXITING;
+	return read_status(fuse_req_ctx(req)->pid, &text) >= 0 && !strstr(text, "\nVmSize:");
 }
 
 bool

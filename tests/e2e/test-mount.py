@@ -2,6 +2,7 @@
 """What a mount does, over a sidecar of its own at a fixed address: operations, barriers, ends."""
 
 import contextlib
+import fcntl
 import mmap
 import os
 import signal
@@ -68,6 +69,22 @@ def test_what_is_left_behind_keeps_the_cache_off(tmp):
         assert mount_ops.get(b.mount + "/seen") == b"0"
         mount_ops.put(b.mount + "/stop", b"")
         wait_until(lambda: mount_ops.get(b.mount + "/seen") == b"late\n", "the late change")
+
+
+def test_files_that_a_new_program_does_not_get(tmp):
+    """The kernel closes them in execve(2) and waits for us, and nobody may look at the process meanwhile."""
+    script = ("import fcntl, os, sys\n"
+              "f = open(sys.argv[1], 'wb', buffering=0)\n"
+              "fcntl.lockf(f, fcntl.LOCK_EX)\n"
+              "f.write(b'unsent')\n"
+              "os.execv('/bin/true', ['true'])\n")
+    with box(tmp) as b:
+        for i in range(20):
+            name = f"{b.mount}/{i}"
+            assert subprocess.run([sys.executable, "-c", script, name], timeout=20, check=False).returncode == 0
+            assert mount_ops.get(f"{b.workspace}/{i}") == b"unsent"
+            with open(name, "rb+") as f:
+                fcntl.lockf(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def test_a_killed_supervisor_takes_the_mount_along(tmp):
