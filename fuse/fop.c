@@ -109,9 +109,9 @@ rsb_fop_check_interrupted(struct rsb_fs *fs)
 }
 
 /*
- * A process that ends has let go of its memory before its files, and one that executes a program has not.
- * /proc/TID/stat would say it, but not while the process waits for us in execve(2): since Linux 6.18
- * reading it waits for that.
+ * A process that ends has let go of its memory before its files, and one that executes a program
+ * has not. /proc/TID/stat would say it, but not while the process waits for us in execve(2): on
+ * Linux 6.18 reading it waits for that.
  */
 bool
 rsb_fop_caller_exits(fuse_req_t req)
