@@ -237,8 +237,9 @@ rsb_root_by_ident(const struct rsb_root *root, const struct rsb_ident *ident)
 	memcpy(h.space + sizeof(struct file_handle), ident->handle, ident->handle_size);
 
 	rsb_autoclose int fd = open_by_handle_at(root->mount_fd, &h.h, O_PATH | O_CLOEXEC);
+	/* ENOMEM, too, is said of a file that is just being removed. */
 	if (fd < 0)
-		return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? -errno : -ESTALE;
+		return errno == EMFILE || errno == ENFILE ? -errno : -ESTALE;
 	int r = rsb_root_ident(root, fd, "", &found, NULL);
 	if (r < 0)
 		return r;
