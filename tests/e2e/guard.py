@@ -109,6 +109,8 @@ def run_in(directory, tests):
 def run_child(tests, parent):
     os.setsid()
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    # nohup(1) would have it ignored by all that the tests start.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     for s in SIGNALS:
         signal.signal(s, stop)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
