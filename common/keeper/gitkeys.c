@@ -160,13 +160,35 @@ is_digits(const char *value)
 	return value && *value && value[strspn(value, "0123456789")] == '\0';
 }
 
+/*
+ * It is handed on as it is, and behind a name may be a link: ".." leads up from wherever that
+ * leads, while the rule for links takes it for the way back.
+ */
+static bool
+turns_back(const char *path)
+{
+	bool named = false;
+
+	while (*path) {
+		size_t n = strcspn(path, "/");
+		bool up = n == 2 && memcmp(path, "..", 2) == 0;
+
+		if (up && named)
+			return true;
+		named |= n && !up && !(n == 1 && *path == '.');
+		path += n + (path[n] == '/');
+	}
+	return false;
+}
+
 /* The path stays inside, and means here what it means there. */
 static bool
 is_inside(const char *value, const struct rsb_target_place *place)
 {
 	rsb_autofree char *mapped = NULL;
 
-	if (!value || !*value || *value == '~' || *value == '-' || *value == ':')
+	if (!value || !*value || *value == '~' || *value == '-' || *value == ':' ||
+		turns_back(value))
 		return false;
 	if (rsb_target_map(place, rsb_bytes_str(value), &mapped) < 0)
 		return false;
