@@ -30,6 +30,15 @@ gives_orders(const char *name, size_t size)
 	return size >= 6 && strncasecmp(name, "config", 6) == 0;
 }
 
+/* below: a path in a repository's directory, of a branch or its log. */
+static bool
+is_named_by_anybody(const char *below)
+{
+	size_t size = strcspn(below, "/");
+
+	return below[size] && (is_name(below, size, "refs") || is_name(below, size, "logs"));
+}
+
 /*
  * below: a path in a repository's directory. Branches and objects have their names from anybody;
  * what is in modules and worktrees are repositories again, at any depth.
@@ -37,9 +46,9 @@ gives_orders(const char *name, size_t size)
 static bool
 is_order(const char *below)
 {
-	size_t size = strcspn(below, "/");
+	size_t size;
 
-	if (below[size] && (is_name(below, size, "refs") || is_name(below, size, "logs")))
+	if (is_named_by_anybody(below))
 		return false;
 	for (const char *p = below; *p; p += size + (p[size] == '/')) {
 		size = strcspn(p, "/");
@@ -85,13 +94,14 @@ behind_git(const char *path, bool *ret_itself)
 	return NULL;
 }
 
-/* In a repository that is no ".git", or would become one. */
+/* In a repository that is no ".git", or would become one; directories before from do not count. */
 static const char *
-held_elsewhere(const char *path, const struct rsb_tree *here, const struct rsb_tree *there)
+held_elsewhere(const char *path, const char *from, const struct rsb_tree *here,
+	const struct rsb_tree *there)
 {
 	static const char *const makes[] = { "HEAD", "objects", "refs", "commondir" };
 
-	for (const char *slash = path; slash; slash = strchr(slash + 1, '/')) {
+	for (const char *slash = from; slash; slash = strchr(slash + 1, '/')) {
 		const size_t size = slash == path ? 0 : (size_t)(slash - path);
 		const char *below = size ? slash + 1 : path;
 
@@ -116,9 +126,14 @@ rsb_gitout_held(
 	const char *below = behind_git(leaf->path, &itself);
 
 	if (!below)
-		return held_elsewhere(leaf->path, here, there);
+		return held_elsewhere(leaf->path, leaf->path, here, there);
 	if (itself)
 		return S_ISDIR(leaf->mode) ? NULL : WHY_FILE;
 	/* What a link leads to has another name. */
-	return S_ISLNK(leaf->mode) || is_order(below) ? WHY_FILE : NULL;
+	if (S_ISLNK(leaf->mode) || is_order(below))
+		return WHY_FILE;
+	/* What looks like branches may be another repository. */
+	if (is_named_by_anybody(below))
+		return held_elsewhere(leaf->path, strchr(below, '/'), here, there);
+	return NULL;
 }

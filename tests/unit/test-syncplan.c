@@ -137,6 +137,12 @@ START_TEST(what_gives_git_orders)
 		{ ".git/info/exclude", S_IFREG, false },
 		{ ".git/refs/heads/config", S_IFREG, false },
 		{ ".git/logs/refs/heads/hooks/a", S_IFREG, false },
+		{ ".git/refs/x/r", S_IFDIR, false },
+		{ ".git/refs/x/r/HEAD", S_IFREG, true },
+		{ ".git/refs/x/r/refs", S_IFDIR, true },
+		{ ".git/refs/x/r/config", S_IFREG, false },
+		{ ".git/refs/x/old/config", S_IFREG, true },
+		{ ".git/logs/HEAD", S_IFREG, false },
 		{ ".git/modules/refs/x/config", S_IFREG, true },
 		{ ".git/worktrees/w/gitdir", S_IFREG, true },
 		{ ".gitmodules", S_IFREG, false },
@@ -148,10 +154,16 @@ START_TEST(what_gives_git_orders)
 	};
 	RSB_CLEANUP(rsb_tree_done) struct rsb_tree here = { 0 };
 	RSB_CLEANUP(rsb_tree_done) struct rsb_tree there = { 0 };
-	static const char *const repository[] = { "old", "old/HEAD", "old/objects", "old/refs" };
+	static const char *const repository[] = { ".git", ".git/refs", ".git/refs/x",
+		".git/refs/x/old", ".git/refs/x/old/HEAD", ".git/refs/x/old/objects",
+		".git/refs/x/old/refs", "old", "old/HEAD", "old/objects", "old/refs" };
+	static const char *const comes[] = { ".git", ".git/refs", ".git/refs/x", ".git/refs/x/r",
+		".git/refs/x/r/HEAD", ".git/refs/x/r/objects", ".git/refs/x/r/refs" };
 
 	for (size_t i = 0; i < RSB_ARRAY_SIZE(repository); i++)
 		add(&here, repository[i], S_IFDIR, 'd');
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(comes); i++)
+		add(&there, comes[i], S_IFDIR, 'd');
 	add(&there, "new", S_IFDIR, 'd');
 	add(&there, "new/HEAD", S_IFREG, 'a');
 	add(&there, "new/objects", S_IFDIR, 'd');
