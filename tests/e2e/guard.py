@@ -19,6 +19,7 @@ import sanitizer
 
 PR_SET_PDEATHSIG = 1
 PATIENCE_S = 20
+STOP_AGAIN_S = 15
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -29,6 +30,9 @@ class Stopped(BaseException):
 def stop(number, _):
     for s in SIGNALS:
         signal.signal(s, lambda *_: None)  # once is enough; not ignored, which children would inherit
+    # Raised in a destructor it is lost.
+    signal.signal(signal.SIGALRM, stop)
+    signal.alarm(0 if number == signal.SIGALRM else STOP_AGAIN_S)
     raise Stopped(signal.Signals(number).name)
 
 
@@ -98,6 +102,7 @@ def run_in(directory, tests):
         try:
             status = tests()
         except BaseException:
+            signal.alarm(0)
             sweep(directory)
             raise
         found = [f"left behind: {process}" for process in left_behind(directory)] + sanitizer.reports()
