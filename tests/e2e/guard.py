@@ -56,17 +56,21 @@ def processes_of(marker):
     return found
 
 
-def is_zombie(pid):
-    with open(f"/proc/{pid}/stat", "rb") as f:
-        return f.read().rsplit(b")", 1)[1].split()[0] == b"Z"
+def is_alive(pid):
+    """Zombies count as ended."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as f:
+            return f.read().rsplit(b")", 1)[1].split()[0] not in (b"Z", b"X")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def processes_of_session():
     """What a test forked itself has the environment that this process was started with: no marker in it."""
     found = []
     for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            if pid != os.getpid() and os.getsid(pid) == os.getpid() and not is_zombie(pid):
+        with contextlib.suppress(ProcessLookupError):
+            if pid != os.getpid() and os.getsid(pid) == os.getpid() and is_alive(pid):
                 found.append(pid)
     return found
 

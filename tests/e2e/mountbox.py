@@ -13,6 +13,7 @@ import traceback
 
 import guard
 import sanitizer
+from guard import is_alive
 
 BUILD = os.environ["RSB_TEST_BUILD"]
 SKIP = 77
@@ -29,15 +30,6 @@ def wait_until(condition, what, seconds=20):
 def is_mounted(path):
     with open("/proc/self/mounts", "rb") as f:
         return any(line.split()[1] == os.fsencode(path) for line in f)
-
-
-def is_alive(pid):
-    """Zombies of processes that are not our children count as ended."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as f:
-            return f.read().rsplit(b")", 1)[1].split()[0] not in (b"Z", b"X")
-    except FileNotFoundError:
-        return False
 
 
 def children(pid):
