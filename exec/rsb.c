@@ -47,29 +47,66 @@ end(int status)
 	return status == 0 ? RSB_EXIT_FAILED : status;
 }
 
+static bool
+is_one_of(const char *word, const char *const *words)
+{
+	while (*words && strcmp(*words, word) != 0)
+		words++;
+	return *words;
+}
+
+static const struct rsb_verb *
+find_verb(const char *name)
+{
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(verbs); i++)
+		if (strcmp(verbs[i]->name, name) == 0)
+			return verbs[i];
+	return NULL;
+}
+
+static int
+wrong(const char *name)
+{
+	(void)fprintf(stderr, "rsb: there is no verb '%s'; 'rsb --help' lists them\n", name);
+	return RSB_EXIT_USAGE;
+}
+
+/* "rsb help VERB" is "rsb VERB --help". */
+static int
+help(const char *name)
+{
+	const struct rsb_verb *verb = name ? find_verb(name) : NULL;
+	char *argv[] = { (char *)(uintptr_t)name, (char *)(uintptr_t) "--help", NULL };
+
+	if (name && !verb)
+		return wrong(name);
+	if (verb)
+		return rsb_verb_run(verb, 2, argv, environ);
+	print_help(stdout);
+	return 0;
+}
+
 int
 main(int argc, char **argv)
 {
+	static const char *const helps[] = { "--help", "-h", "help", NULL };
+	static const char *const versions[] = { "--version", "-V", "version", NULL };
 	const char *name = argc > 1 ? argv[1] : "";
+	const struct rsb_verb *verb = find_verb(name);
 
 	if (rsb_fd_fill_standard() < 0)
 		return RSB_EXIT_FAILED;
 	rsb_log_init("rsb", RSB_LOG_WARN, STDERR_FILENO);
-	for (size_t i = 0; i < RSB_ARRAY_SIZE(verbs); i++)
-		if (strcmp(verbs[i]->name, name) == 0)
-			return end(rsb_verb_run(verbs[i], argc - 1, argv + 1, environ));
-	if (strcmp(name, "--help") == 0 || strcmp(name, "help") == 0) {
-		print_help(stdout);
-		return 0;
-	}
-	if (strcmp(name, "--version") == 0) {
+	if (verb)
+		return end(rsb_verb_run(verb, argc - 1, argv + 1, environ));
+	if (is_one_of(name, helps))
+		return end(help(argc > 2 ? argv[2] : NULL));
+	if (is_one_of(name, versions)) {
 		(void)puts("rsb " RSB_VERSION);
-		return 0;
+		return end(0);
 	}
-	if (!*name)
-		print_help(stderr);
-	else
-		(void)fprintf(
-			stderr, "rsb: there is no verb '%s'; 'rsb --help' lists them\n", name);
+	if (*name)
+		return wrong(name);
+	print_help(stderr);
 	return RSB_EXIT_USAGE;
 }

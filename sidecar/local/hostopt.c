@@ -19,9 +19,20 @@
 #define DISK_MIN ((uint64_t)16 << 20)
 
 const char rsb_hostopt_usage[] =
-	"usage: rsb-local [--listen ADDR:PORT] [--state DIR] [--disk SIZE] [--idle DUR]\n"
-	"                 [--port-file FILE] [--api-key-file FILE] [--envd PATH] [--max N]\n"
-	"                 [--no-idmap] [-v]\n";
+	"Usage: rsb-local [OPTION]...\n"
+	"Serve sandboxes made of Linux namespaces on this machine, as E2B does.\n"
+	"\n"
+	"      --listen ADDR:PORT   where to listen (default: 127.0.0.1:0, any free port)\n"
+	"      --state DIR          for the lock and the disk images, mode 0700\n"
+	"      --disk SIZE          what a sandbox may write, at least 16M (default: in memory)\n"
+	"      --idle TIME          end when nothing was done for so long\n"
+	"      --port-file FILE     written when connections are taken: JSON with port and pid\n"
+	"      --api-key-file FILE  the one key that is taken (default: any)\n"
+	"      --envd PATH          rsb-envd (default: the one that was installed with it)\n"
+	"      --max NUMBER         sandboxes at a time, 1 to 100 (default: 16)\n"
+	"      --no-idmap           for tests: as if nothing had idmapped mounts\n"
+	"  -v, --verbose            a line for each request and sandbox\n"
+	"      --help, --version\n";
 
 enum {
 	OPT_LISTEN = 256,

@@ -12,7 +12,8 @@ OPTION = re.compile(r'\{ "([a-z-]+)", \w+, NULL, (?:\'(\w)\'|\w+) \}')
 SETTING = re.compile(r'^\t\{ "(\w+)", "(\w+)", (\w+), ([A-Z_| 0]+), [^,]+, (?:"([^"]*)"|\w+),', re.M)
 # A program: where its table of options is, its help, its page.
 PROGRAMS = [("exec/exec.c", "exec/exec.c", "man/rsb-exec.1"),
-            ("fuse/options.c", "fuse/main.c", "man/rsb-mount.8")]
+            ("fuse/options.c", "fuse/main.c", "man/rsb-mount.8"),
+            ("sidecar/local/hostopt.c", "sidecar/local/hostopt.c", "man/rsb-local.8")]
 
 
 def strings(text):
