@@ -4,16 +4,22 @@
 
 #include "exec/daemon.h"
 #include "exec/report.h"
+#include "exec/treesync.h"
 #include "exec/until.h"
 #include "exec/verbs.h"
 #include "exec/where.h"
 #include "util/cleanup.h"
 
 struct down {
+	const struct rsb_verb *verb;
 	const struct rsb_verb_common *common;
 	int how; /* enum rsb_config_down, -1: by configuration */
 	bool force;
+	bool no_sync;
 	bool cut_off;
+	bool is_out; /* what changed in it is in the directory that it came from */
+	uint64_t changed;
+	uint64_t removed;
 	char until[RSB_UNTIL_SIZE]; /* it runs on */
 };
 
@@ -21,20 +27,148 @@ struct down {
 #define FORCED_NS (5 * RSB_NSEC_PER_SEC)
 
 static int
-end_sandbox(struct down *down, const struct rsb_where *where, char **env, struct rsb_diag *diag)
+open_session(const struct down *down, const struct rsb_where *where, char **env,
+	struct rsb_verb_session *session, struct rsb_diag *diag)
 {
-	RSB_CLEANUP(rsb_verb_session_done) struct rsb_verb_session session = { 0 };
 	struct rsb_verb_session_of of = { .root = where->root,
 		.name = where->state.name,
 		.project_dir = where->state.local_dir,
 		.request_max_ns = down->force && down->cut_off ? FORCED_NS : 0 };
+
+	return rsb_verb_session_open(session, &of, down->common, env, diag);
+}
+
+/* ---- what changed in it comes out first ---- */
+
+/* One that is gone, or paused to stay so, has nothing that could come. */
+static bool
+has_something(const struct down *down, const struct rsb_verb_session *session)
+{
+	RSB_CLEANUP(rsb_sandbox_done) struct rsb_sandbox sandbox = { 0 };
+	struct rsb_backend *backend = session->backend;
+	const bool ends = down->how == RSB_CONFIG_DOWN_KILL;
+	int r = backend->ops->get(backend, session->state.sandbox_id, &sandbox, NULL);
+
+	return r != -ENOENT && (r < 0 || ends || sandbox.state != RSB_SANDBOX_PAUSED);
+}
+
+static int
+say_stays(const struct rsb_where *where, int r, struct rsb_diag *diag)
+{
+	const char *name = where->state.name;
+	struct rsb_diag why = *diag;
+
+	return rsb_diag_set(diag, r,
+		"%s; the sandbox %s stays: 'rsb down --no-sync %s' leaves out the sync",
+		rsb_diag_text(&why, r), name, name);
+}
+
+/* Forced, it is told and is no reason to stay. 1: there are conflicts, which were told. */
+static int
+judge(struct down *down, const struct rsb_where *where, struct rsb_treesync *sync, int r,
+	struct rsb_diag *diag)
+{
+	if (r < 0 && !down->force)
+		return say_stays(where, r, diag);
+	if (r < 0) {
+		(void)fprintf(stderr, "rsb down: not synced out: %s\n", rsb_diag_text(diag, r));
+		down->no_sync = true; /* nor a second time */
+		return 0;
+	}
+	down->changed += sync->stats.items[RSB_SYNCOUT_COMES];
+	down->removed += sync->stats.items[RSB_SYNCOUT_GOES];
+	if (!sync->stats.items[RSB_SYNCOUT_CONFLICTS]) {
+		down->is_out = true;
+		return 0;
+	}
+	if (down->force)
+		return 0;
+	r = rsb_treesync_say(sync);
+	if (r > 0)
+		(void)fprintf(stderr,
+			"rsb down: the sandbox %s stays until 'rsb sync resolve', or 'rsb down --force'\n",
+			where->state.name);
+	return r;
+}
+
+static int
+sync_out(struct down *down, const struct rsb_where *where, char **env, struct rsb_diag *diag)
+{
+	RSB_CLEANUP(rsb_verb_session_done) struct rsb_verb_session session = { 0 };
+	struct rsb_treesync sync = {
+		.verb = down->verb, .common = down->common, .session = &session, .out = true
+	};
 	int r;
 
-	r = rsb_verb_session_open(&session, &of, down->common, env, diag);
+	down->is_out = false;
+	r = open_session(down, where, env, &session, diag);
 	if (r < 0)
 		return r;
 	if (down->how < 0)
 		down->how = (int)session.config.sandbox.on_down;
+	if (down->no_sync || !session.config.sync.out_on_down || !session.state.local_dir[0] ||
+		(down->force && down->cut_off) || !has_something(down, &session))
+		return 0;
+	r = rsb_treesync_run(&sync, diag);
+	r = judge(down, where, &sync, r, diag);
+	rsb_treesync_done(&sync);
+	return r;
+}
+
+/*
+ * Once while it is still mounted, so that whoever has conflicts finds it kept alive, and once when
+ * nothing more can come by the mount.
+ */
+static int
+stop(struct down *down, const struct rsb_where *where, char **env, struct rsb_diag *diag)
+{
+	struct rsb_daemon_look look = { 0 };
+	int r = 0;
+
+	/* what cannot be asked is no worse than what answers */
+	if (rsb_daemon_look(where, &look, NULL) >= 0)
+		down->cut_off = look.cut_off;
+	if (look.mounted && !down->cut_off) {
+		rsb_treesync_settle(where->socket);
+		r = sync_out(down, where, env, diag);
+	}
+	if (r == 0)
+		r = rsb_daemon_stop(where, down->force, diag);
+	return r ? r : sync_out(down, where, env, diag);
+}
+
+/* ---- then it ends ---- */
+
+/*
+ * The host cannot pause. Who asked for it by name has failed; by default it is left to its time,
+ * when nothing of it is missing here.
+ */
+static int
+leave(struct down *down, const struct rsb_verb_session *session, bool asked, struct rsb_diag *diag)
+{
+	const char *name = session->state.name;
+
+	(void)rsb_until_ask(session->backend, &session->state, down->until, NULL);
+	if (!asked && down->is_out) {
+		down->how = RSB_CONFIG_DOWN_LEAVE;
+		return 0;
+	}
+	return rsb_diag_set(diag, -EOPNOTSUPP,
+		"%s is unmounted, but still running%s: this host cannot pause a sandbox; "
+		"'rsb down --kill %s' ends it, 'rsb mount %s' mounts it again",
+		name, down->until, name, name);
+}
+
+static int
+end_sandbox(struct down *down, const struct rsb_where *where, bool asked, char **env,
+	struct rsb_diag *diag)
+{
+	RSB_CLEANUP(rsb_verb_session_done) struct rsb_verb_session session = { 0 };
+	int r;
+
+	r = open_session(down, where, env, &session, diag);
+	if (r < 0)
+		return r;
 	switch (down->how) {
 	case RSB_CONFIG_DOWN_KILL:
 		return rsb_keeper_destroy(&session.env, &session.state, diag);
@@ -44,15 +178,7 @@ end_sandbox(struct down *down, const struct rsb_where *where, char **env, struct
 			return 0; /* paused already */
 		if (r == -ENOENT)
 			return rsb_state_say_gone(where->state.name, diag);
-		if (r == -EOPNOTSUPP)
-			(void)rsb_until_ask(session.backend, &session.state, down->until, NULL);
-		if (r == -EOPNOTSUPP)
-			return rsb_diag_set(diag, r,
-				"%s is unmounted, but still running%s: this host cannot pause a "
-				"sandbox; 'rsb down --kill %s' ends it, 'rsb mount %s' mounts it again",
-				where->state.name, down->until, where->state.name,
-				where->state.name);
-		return r;
+		return r == -EOPNOTSUPP ? leave(down, &session, asked, diag) : r;
 	default:
 		if (down->cut_off)
 			return 0;
@@ -77,10 +203,18 @@ say(const struct down *down, const struct rsb_state *state)
 		rsb_report_init(&report);
 		rsb_report_sandbox(&report, state);
 		rsb_report_str(&report, "end", ends[down->how].word);
+		rsb_report_bool(&report, "synced", down->is_out);
+		rsb_report_number(&report, "changed", down->changed);
+		rsb_report_number(&report, "removed", down->removed);
 		return rsb_report_print(&report);
 	}
-	if (!down->common->quiet)
-		(void)printf("%s is down%s%s\n", state->name, ends[down->how].text, down->until);
+	if (down->common->quiet)
+		return 0;
+	if (down->changed || down->removed)
+		(void)printf("%s synced out to %s: %llu changed, %llu removed\n", state->name,
+			state->local_dir, (unsigned long long)down->changed,
+			(unsigned long long)down->removed);
+	(void)printf("%s is down%s%s\n", state->name, ends[down->how].text, down->until);
 	return 0;
 }
 
@@ -88,24 +222,27 @@ static int
 bring_down(struct down *down, const char *name, char **env, struct rsb_diag *diag)
 {
 	RSB_CLEANUP(rsb_where_done) struct rsb_where where = { 0 };
-	struct rsb_daemon_look look;
+	const bool asked = down->how >= 0;
 	int r;
 
 	r = rsb_where_find(name, env, &where, diag);
-	/* what cannot be asked is no worse than what answers */
-	if (r >= 0 && rsb_daemon_look(&where, &look, NULL) >= 0)
-		down->cut_off = look.cut_off;
 	if (r >= 0)
-		r = rsb_daemon_stop(&where, down->force, diag);
+		r = stop(down, &where, env, diag);
+	if (r > 0)
+		return r;
 	if (r >= 0)
-		r = end_sandbox(down, &where, env, diag);
+		r = end_sandbox(down, &where, asked, env, diag);
 	return r < 0 ? r : say(down, &where.state);
 }
 
 static int
 run_down(const struct rsb_verb *verb, const struct rsb_verb_call *call)
 {
-	struct down down = { .common = &call->common, .how = -1, .force = rsb_verb_has(call, 'f') };
+	struct down down = { .verb = verb,
+		.common = &call->common,
+		.how = -1,
+		.force = rsb_verb_has(call, 'f'),
+		.no_sync = rsb_verb_has(call, 'S') };
 	struct rsb_diag diag = { 0 };
 	int n_how = 0;
 	int r;
@@ -113,7 +250,7 @@ run_down(const struct rsb_verb *verb, const struct rsb_verb_call *call)
 	for (size_t i = 0; i < call->n_own; i++) {
 		const int c = call->own[i].c;
 
-		n_how += c != 'f';
+		n_how += c == 'k' || c == 'p' || c == 'l';
 		if (c == 'k')
 			down.how = RSB_CONFIG_DOWN_KILL;
 		else if (c == 'p')
@@ -124,13 +261,14 @@ run_down(const struct rsb_verb *verb, const struct rsb_verb_call *call)
 	if (n_how > 1)
 		return rsb_verb_usage(verb, "--kill, --pause and --leave exclude each other");
 	r = bring_down(&down, call->words[0], call->env, &diag);
-	return r < 0 ? rsb_verb_failed(verb, r, &diag) : 0;
+	return r < 0 ? rsb_verb_failed(verb, r, &diag) : r;
 }
 
 static const struct option options[] = {
 	{ "kill", no_argument, NULL, 'k' },
 	{ "pause", no_argument, NULL, 'p' },
 	{ "leave", no_argument, NULL, 'l' },
+	{ "no-sync", no_argument, NULL, 'S' },
 	{ "force", no_argument, NULL, 'f' },
 	RSB_VERB_LONG,
 	{ 0 },
@@ -139,11 +277,13 @@ static const struct option options[] = {
 const struct rsb_verb rsb_verb_down = {
 	.name = "down",
 	.usage = "down [OPTION]... [SANDBOX]",
-	.help = "Unmount a sandbox, then do with it what sandbox.on_down says: pause it.",
+	.help = "Sync a sandbox out, unmount it, and do with it what sandbox.on_down says: pause it.",
 	.more = "      --kill            end it, with everything in it\n"
 		"      --pause           pause it, where its host can, which rsb-local cannot\n"
 		"      --leave           let it run until its time is over\n"
-		"  -f, --force           also while files are open in the mount\n",
+		"      --no-sync         leave the directory that it was made of as it is\n"
+		"  -f, --force           also while files are open in the mount, or if it cannot be\n"
+		"                        synced out\n",
 	.letters = "f" RSB_VERB_LETTERS,
 	.options = options,
 	.max_words = 1,

@@ -99,7 +99,9 @@ list_one(void *arg, const struct rsb_state *state)
 
 	if (list->json)
 		return add_json(list, state, what, end_ns, mounted);
-	if (end_ns)
+	if (mounted)
+		(void)strcpy(end, "kept");
+	else if (end_ns)
 		rsb_localtime(end_ns, rsb_wall_ns(), end);
 	if (list->n++ == 0)
 		(void)printf("%-20s %-24s %-8s %-8s %-6s %s\n", "NAME", "SANDBOX", "BACKEND",

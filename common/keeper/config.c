@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -142,15 +143,27 @@ rsb_config_project(const char *dir, char **ret_path)
 	}
 }
 
+const char *
+rsb_config_home(char *const *env)
+{
+	const char *home = rsb_config_getenv(env, "HOME");
+	const struct passwd *user;
+
+	if (home && home[0] == '/')
+		return home;
+	user = getpwuid(getuid());
+	return user && user->pw_dir && user->pw_dir[0] == '/' ? user->pw_dir : NULL;
+}
+
 static char *
 user_file(char *const *env, const char *name)
 {
 	const char *base = rsb_config_getenv(env, "XDG_CONFIG_HOME");
-	const char *home = rsb_config_getenv(env, "HOME");
+	const char *home = rsb_config_home(env);
 
 	if (base && base[0] == '/')
 		return rsb_str_printf("%s/rsb/%s", base, name);
-	return rsb_str_printf("%s/.config/rsb/%s", home && home[0] == '/' ? home : "", name);
+	return rsb_str_printf("%s/.config/rsb/%s", home ? home : "", name);
 }
 
 static int

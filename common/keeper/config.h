@@ -67,6 +67,7 @@ struct rsb_config {
 	} keeper;
 	struct {
 		struct rsb_config_list exclude;
+		bool out_on_down;
 	} sync;
 	struct {
 		uint64_t linger_ns;
@@ -116,5 +117,10 @@ rsb_nodiscard int rsb_config_api_key(const struct rsb_config *config, char *cons
 
 /* The value of name in env, NULL when absent. */
 const char *rsb_config_getenv(char *const *env, const char *name);
+/*
+ * The user's home: HOME, or without it, as for a mount(8) at boot, that of passwd(5); absolute.
+ * NULL: there is none. Valid until the next call. Not for several threads at once.
+ */
+const char *rsb_config_home(char *const *env);
 
 #endif

@@ -68,16 +68,17 @@ int
 rsb_state_root(char *const *env, char **ret_root, struct rsb_diag *diag)
 {
 	const char *base = rsb_config_getenv(env, "XDG_STATE_HOME");
-	const char *home = rsb_config_getenv(env, "HOME");
+	const char *home = rsb_config_home(env);
 	rsb_autofree char *root = NULL;
 	int r;
 
 	if (base && base[0] == '/')
 		root = rsb_str_printf("%s/rsb", base);
-	else if (home && home[0] == '/')
+	else if (home)
 		root = rsb_str_printf("%s/.local/state/rsb", home);
 	else
-		return rsb_diag_set(diag, -ENOENT, "HOME is not set");
+		return rsb_diag_set(
+			diag, -ENOENT, "HOME is not set, and you have no home directory");
 	if (!root)
 		return -ENOMEM;
 	r = rsb_fd_mkdir_parents(root, 0700);

@@ -69,7 +69,7 @@ def named(world, name):
         yield name
     finally:
         if os.path.isdir(os.path.join(world.env["XDG_STATE_HOME"], "rsb", name)):
-            world.rsb("down", "--kill", "--force", name)
+            world.rsb("down", "--kill", "--force", "--no-sync", name)
 
 
 def how_many(quick, usual, full):
@@ -313,7 +313,7 @@ class Sandbox:
         if self.world.sanitized:
             self.ask_sanitizers()
         if os.path.isdir(os.path.join(self.world.env["XDG_STATE_HOME"], "rsb", self.name)):
-            self.world.rsb("down", "--kill", "--force", self.name)
+            self.world.rsb("down", "--kill", "--force", "--no-sync", self.name)
         with contextlib.suppress(OSError):
             os.rmdir(self.mount)
 

@@ -81,6 +81,35 @@ def test_until_when_a_sandbox_lives(world):
     with world.sandbox(up=("-o", "sandbox.ttl=1439min")) as box:
         told(world.rsb("umount", box.name, env=env), box.name, "still running")
         check(end(box.name)[1] > 86000, "it has a date")
+        world.rsb("mount", box.name)
+        check(b" kept " in world.rsb("list").stdout, "while it is mounted it has no end")
+
+
+def test_without_home(world):
+    """As mount(8) at boot has it: passwd(5) says where one is at home."""
+    home = world.fresh("home")
+    passwd = f"{world.tmp}/passwd"
+    with open(passwd, "w", encoding="ascii") as f:
+        f.write(f"me:x:{os.getuid()}:{os.getgid()}::{home}:/bin/sh\n")
+    script = f"mount --bind {passwd} /etc/passwd; unset HOME XDG_STATE_HOME XDG_CONFIG_HOME; exec rsb \"$@\""
+    equal(json.loads(world.run_with_mounts(script, "list", "--json").stdout), [])
+    check(os.path.isdir(f"{home}/.local/state/rsb"), os.listdir(home))
+    os.makedirs(f"{home}/.config/rsb")
+    with open(f"{home}/.config/rsb/config", "w", encoding="ascii") as f:
+        f.write("[sandbox]\nno_such_key = 1\n")
+    sentence(world.run_with_mounts(script, "create", "x", check_status=125), f"{home}/.config/rsb/config", "no_such_key")
+
+
+def test_ways_to_ask_for_help(world):
+    text = world.rsb("--help").stdout
+    for words in (("-h",), ("help",)):
+        equal(world.rsb(*words).stdout, text, words)
+    equal(world.rsb("help", "up").stdout, world.rsb("up", "--help").stdout)
+    equal(world.rsb("help", "exec").stdout, world.rsb("exec", "--help").stdout)
+    sentence(world.rsb("help", "upp", check_status=2), "no verb 'upp'")
+    for words in (("-V",), ("version",)):
+        equal(world.rsb(*words).stdout, world.rsb("--version").stdout, words)
+    check(b"--disk SIZE" in world.run("rsb-local", "--help").stdout, "each option has a line")
 
 
 def test_up_inside_of_another(world):

@@ -297,4 +297,85 @@ def test_bad_calls(world):
         equal([len(answer[k]) for k in ("comes", "goes", "conflicts")], [0, 0, 0], answer)
 
 
+def down(world, box, *args, status=0):
+    return world.rsb("down", *args, box.name, check_status=status)
+
+
+def is_up(world, box):
+    row, = [row for row in json.loads(world.rsb("list", "--json").stdout) if row["name"] == box.name]
+    return row["state"] == "running", row.get("mount") == box.mount
+
+
+def test_down_brings_out_first(world):
+    for how in ("--kill", "--leave", None):
+        with project(world, keep="k", old="old", gone="g") as box:
+            src = pathlib.Path(box.source)
+            box.sh("echo -n new > old; rm gone")
+            pathlib.Path(box.mount, "mine").write_text("m", encoding="utf-8")
+            r = down(world, box, *(how,) if how else ())
+            check(b"synced out" in r.stdout and b"2 changed, 1 removed" in r.stdout, r.stdout)
+            equal(tree(src), {b"keep": ("file", 0o644, b"k"), b"old": ("file", 0o644, b"new"), b"mine": ("file", 0o644, b"m")})
+            if not how:
+                check(b"is down, still running until" in r.stdout, "a host that cannot pause leaves it, when it is out")
+
+
+def test_down_tells_how_much_came(world):
+    with project(world, file="x") as box:
+        box.sh("touch a b; rm file")
+        answer = json.loads(down(world, box, "--kill", "--json").stdout)
+        equal({k: answer[k] for k in ("end", "synced", "changed", "removed")},
+              {"end": "killed", "synced": True, "changed": 2, "removed": 1})
+
+
+def test_down_without_sync(world):
+    for up, args in (((), ("--no-sync",)), ((), ("-o", "sync.out_on_down=false"))):
+        with project(world, file="old") as box:
+            box.sh("echo -n new > file")
+            answer = json.loads(down(world, box, "--leave", "--json", *args).stdout)
+            equal((answer["synced"], answer["changed"]), (False, 0))
+            equal(pathlib.Path(box.source, "file").read_text(), "old")
+            # It cannot be paused, and not all of it is here: by default that is no success.
+            harness.sentence(down(world, box, *args, status=125), "still running until", "rsb down --kill")
+
+
+def test_down_stays_with_conflicts(world):
+    with project(world, both="old") as box:
+        src = pathlib.Path(box.source)
+        put(src, both="here")
+        box.sh("echo -n there > both")
+        r = down(world, box, "--kill", status=1)
+        check(b"both" in r.stderr and b"rsb sync resolve" in r.stderr, r.stderr)
+        equal(is_up(world, box), (True, True))
+        down(world, box, "--kill", status=1)
+        world.run("rsb", "sync", "resolve", "--theirs", "both", cwd=src)
+        down(world, box, "--kill")
+        equal((src / "both").read_text(), "there")
+    with project(world, both="old") as box:
+        put(box.source, both="here")
+        box.sh("echo -n there > both")
+        r = down(world, box, "--kill", "--force")
+        check(b"is in conflict" in r.stderr, "forced, it is told")
+        equal(pathlib.Path(box.source, "both").read_text(), "here")
+
+
+def test_down_stays_when_it_cannot_sync_out(world):
+    """The directory is gone, or cannot be written to."""
+    with project(world, file="old") as box:
+        box.sh("echo -n new > file")
+        os.rename(box.source, f"{box.source}-moved")
+        harness.sentence(down(world, box, "--kill", status=125), box.source, f"the sandbox {box.name} stays",
+                         f"rsb down --no-sync {box.name}")
+        equal(is_up(world, box), (True, True))
+        r = down(world, box, "--kill", "--force")
+        harness.sentence(r, "not synced out", box.source)
+        equal(json.loads(world.rsb("list", "--json").stdout), [])
+
+
+def test_down_of_what_was_made_empty(world):
+    with harness.named(world, "empty") as name:
+        world.rsb("create", name)
+        answer = json.loads(world.rsb("down", "--kill", "--json", name).stdout)
+        equal((answer["end"], answer["synced"]), ("killed", False))
+
+
 harness.main(globals())

@@ -468,9 +468,14 @@ def test_a_state_that_is_of_no_use(world):
         script = f"mount --bind {state} {state}; mount -o remount,ro,bind {state}; exec rsb \"$@\""
         for verb in (*verbs, ("up", "--name", "other", source)):
             sentence(world.run_with_mounts(script, *verb, check_status=125), "Read-only")
+        passwd = f"{world.tmp}/passwd"  # else the real home is meant
+        with open(passwd, "w", encoding="ascii") as f:
+            f.write(f"me:x:{os.getuid()}:{os.getgid()}:::/bin/sh\n")
+        nobody = f"mount --bind {passwd} /etc/passwd; exec rsb \"$@\""
         for verb in (*verbs, ("list",), ("trust", "/")):
-            r = world.rsb(*verb, check_status=125, env={"HOME": "", "XDG_STATE_HOME": "", "XDG_CONFIG_HOME": ""})
-            sentence(r, "HOME is not set")
+            r = world.run_with_mounts(nobody, *verb, check_status=125,
+                                      env={"HOME": "", "XDG_STATE_HOME": "", "XDG_CONFIG_HOME": ""})
+            sentence(r, "HOME is not set", "no home directory")
         check(not os.path.exists(at), "no mount point is left")
         equal(daemons(world), set(), "no daemon is left")
 
