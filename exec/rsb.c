@@ -13,6 +13,7 @@ static const struct rsb_verb *const verbs[] = {
 	&rsb_verb_up,
 	&rsb_verb_down,
 	&rsb_verb_status,
+	&rsb_verb_events,
 	&rsb_verb_list,
 	&rsb_verb_create,
 	&rsb_verb_destroy,

@@ -62,6 +62,7 @@ extern const struct rsb_verb rsb_verb_create;
 extern const struct rsb_verb rsb_verb_destroy;
 extern const struct rsb_verb rsb_verb_doctor;
 extern const struct rsb_verb rsb_verb_down;
+extern const struct rsb_verb rsb_verb_events;
 extern const struct rsb_verb rsb_verb_exec;
 extern const struct rsb_verb rsb_verb_list;
 extern const struct rsb_verb rsb_verb_mount;

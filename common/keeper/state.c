@@ -373,11 +373,11 @@ make_room_for_event(const struct rsb_state_dir *dir)
 {
 	struct stat st;
 
-	if (fstatat(dir->fd, "events", &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstatat(dir->fd, RSB_STATE_EVENTS, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : -errno;
 	if (st.st_size < (off_t)RSB_STATE_EVENTS_MAX)
 		return 0;
-	return renameat(dir->fd, "events", dir->fd, "events.old") < 0 ? -errno : 0;
+	return renameat(dir->fd, RSB_STATE_EVENTS, dir->fd, RSB_STATE_EVENTS_OLD) < 0 ? -errno : 0;
 }
 
 static int
@@ -406,8 +406,8 @@ write_event(struct rsb_state_dir *dir, const char *kind, const char *text)
 	r = make_room_for_event(dir);
 	if (r < 0)
 		return r;
-	fd = openat(
-		dir->fd, "events", O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+	fd = openat(dir->fd, RSB_STATE_EVENTS,
+		O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
 	/* one write: two writers never mix their lines */

@@ -27,7 +27,9 @@
 #define RSB_STATE_NO_SUCH "there is no sandbox '%s'; 'rsb list' names those there are"
 /* Its host does not know it any more: -ENOENT, with what to do about it. */
 int rsb_state_say_gone(const char *name, struct rsb_diag *diag);
-#define RSB_STATE_LOCAL ".local"               /* no name of a sandbox */
+#define RSB_STATE_LOCAL ".local" /* no name of a sandbox */
+#define RSB_STATE_EVENTS "events"
+#define RSB_STATE_EVENTS_OLD "events.old"
 #define RSB_STATE_EVENTS_MAX ((size_t)1 << 20) /* a full one is kept beside it */
 
 struct rsb_state {
