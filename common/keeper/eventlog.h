@@ -13,7 +13,7 @@
 
 struct rsb_eventlog;
 
-/* state_dir: rsb_state_path(). It need not have events yet. Errors of inotify_init1(2) and open(2). */
+/* state_dir: rsb_state_path(). It need not have events yet. Errors of inotify(7) and open(2). */
 rsb_nodiscard int rsb_eventlog_open(const char *state_dir, struct rsb_eventlog **ret_log);
 /* NULL is fine. */
 void rsb_eventlog_free(struct rsb_eventlog *log);
