@@ -7,6 +7,9 @@
  *	listening PORT control PORT
  * and takes commands on the control port, one a line, each answered by one line:
  *	drop | stall on|off | refuse on|off | rtt MS | mbit N | drop-after BYTES | stats | record
+ *	cut-before N | cut-after N | cuts
+ * The link is cut once, before the N-th request or before what answers it, 0: not any more; cuts
+ * tells whether that is still to come.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -42,13 +45,14 @@ struct control {
 	char line[LINE_MAX_SIZE];
 };
 
-static void
+static size_t
 tap(void *arg, uint64_t id, int dir, const uint8_t *data, size_t size)
 {
 	struct proxy *proxy = arg;
 
 	if (dir == 0)
-		rsb_record_input(proxy->record, id, (struct rsb_bytes){ data, size });
+		return rsb_record_input(proxy->record, id, (struct rsb_bytes){ data, size });
+	return rsb_record_output(proxy->record, id) ? size : 0;
 }
 
 static int
@@ -82,6 +86,8 @@ command(struct proxy *proxy, char *line, struct rsb_buf *out)
 		*value++ = '\0';
 	if (!strcmp(line, "record"))
 		return rsb_record_report(proxy->record, out);
+	if (!strcmp(line, "cuts"))
+		return rsb_buf_printf(out, "%d", rsb_record_cuts(proxy->record));
 	if (!strcmp(line, "stats")) {
 		rsb_path_stats(proxy->path, &stats);
 		return rsb_buf_printf(out, "accepted=%llu open=%llu resets=%llu up=%llu down=%llu",
@@ -96,6 +102,12 @@ command(struct proxy *proxy, char *line, struct rsb_buf *out)
 
 		if (r < 0)
 			return rsb_buf_printf(out, "error %s", strerror(-r));
+	} else if (value && (!strcmp(line, "cut-before") || !strcmp(line, "cut-after"))) {
+		uint64_t n;
+
+		if (rsb_str_u64(value, UINT32_MAX, &n) < 0)
+			return rsb_buf_printf(out, "error no number");
+		rsb_record_cut(proxy->record, n, !strcmp(line, "cut-after"));
 	} else if (set_option(&options, line, value) < 0) {
 		return rsb_buf_printf(out, "error unknown command");
 	} else {

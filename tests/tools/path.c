@@ -115,7 +115,7 @@ end_conn(struct conn *conn, bool reset)
 		path->stats.resets++;
 	path->stats.open--;
 	if (path->tap)
-		path->tap(path->arg, conn->id, 0, NULL, 0);
+		(void)path->tap(path->arg, conn->id, 0, NULL, 0);
 	rsb_list_remove(&conn->link);
 	free(conn);
 }
@@ -163,6 +163,7 @@ read_end(struct end *end)
 
 	for (int i = 0; i < READS_PER_EVENT && end->queued < QUEUE_MAX; i++) {
 		ssize_t n = recv(end->fd, data, sizeof data, 0);
+		size_t passes = (size_t)n;
 
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return 0;
@@ -171,9 +172,13 @@ read_end(struct end *end)
 			return enqueue(end, NULL, 0, n < 0);
 		}
 		if (path->tap)
-			path->tap(path->arg, end->conn->id, end->dir, data, (size_t)n);
-		if (enqueue(end, data, (size_t)n, false) < 0)
+			passes = path->tap(path->arg, end->conn->id, end->dir, data, (size_t)n);
+		if (passes && enqueue(end, data, passes, false) < 0)
 			return -ENOMEM;
+		if (passes < (size_t)n) {
+			end->eof = true;
+			return enqueue(end, NULL, 0, true);
+		}
 		if (link_full(path, end->dir))
 			return 0;
 	}

@@ -32,9 +32,11 @@ struct rsb_path_stats {
 
 /*
  * Every byte read, before its delay: dir 0 from the client, 1 from the target. id tells connections
- * apart; size 0: it ended.
+ * apart; size 0: it ended. Returns how many get through: when less than size, the connection is
+ * reset behind them.
  */
-typedef void (*rsb_path_tap_fn)(void *arg, uint64_t id, int dir, const uint8_t *data, size_t size);
+typedef size_t (*rsb_path_tap_fn)(
+	void *arg, uint64_t id, int dir, const uint8_t *data, size_t size);
 
 /* port 0: the kernel chooses, see rsb_path_port(). tap may be NULL. Loopback only. */
 rsb_nodiscard int rsb_path_new(struct rsb_loop *loop, uint16_t port,

@@ -20,11 +20,14 @@ struct tap {
 	struct rsb_buf message;
 	int upgraded;
 	int broken;
+	bool cut; /* at what comes next from the sidecar */
 };
 
 struct rsb_record {
 	struct rsb_map taps; /* connection to struct tap */
 	uint64_t counts[RSB_OP_NUMBER_MAX + 1];
+	uint64_t cut_in; /* requests; 0: there is none to come */
+	bool cut_answered;
 };
 
 static void
@@ -59,6 +62,19 @@ tap_of(struct rsb_record *record, uint64_t id)
 	return tap;
 }
 
+/* true: the link is cut before this request. */
+static bool
+count_request(struct rsb_record *record, struct tap *tap, unsigned int op)
+{
+	if (op <= RSB_OP_NUMBER_MAX)
+		record->counts[op]++;
+	if (record->cut_in == 0 || --record->cut_in)
+		return false;
+	tap->cut = record->cut_answered;
+	return !record->cut_answered;
+}
+
+/* 1: the link is cut before this frame. */
 static int
 take_frame(struct rsb_record *record, struct tap *tap, struct rsb_bytes bytes)
 {
@@ -76,11 +92,10 @@ take_frame(struct rsb_record *record, struct tap *tap, struct rsb_bytes bytes)
 		return r;
 	r = rsb_codec_head(rsb_buf_view(&tap->message), &head);
 	rsb_buf_clear(&tap->message);
-	if (r >= 0 && head.op <= RSB_OP_NUMBER_MAX)
-		record->counts[head.op]++;
-	return r;
+	return r < 0 ? r : count_request(record, tap, head.op);
 }
 
+/* 1: the link is cut before what is left of the input. */
 static int
 walk(struct rsb_record *record, struct tap *tap)
 {
@@ -99,9 +114,11 @@ walk(struct rsb_record *record, struct tap *tap)
 		int r = rsb_ws_input(&tap->ws, &tap->in, &tap->out, &msg, &used);
 
 		rsb_buf_clear(&tap->out);
-		if (r > 0 && take_frame(record, tap, msg) < 0)
-			return -EBADMSG;
-		if (r < 0)
+		if (r > 0)
+			r = take_frame(record, tap, msg);
+		else if (r == 0 && used == 0)
+			return 0;
+		if (r != 0)
 			return r;
 		rsb_buf_consume(&tap->in, used);
 		if (r == 0)
@@ -135,20 +152,48 @@ rsb_record_free(struct rsb_record *record)
 	free(record);
 }
 
-void
+size_t
 rsb_record_input(struct rsb_record *record, uint64_t id, struct rsb_bytes bytes)
 {
 	struct tap *tap;
+	int r;
 
 	if (bytes.size == 0) {
 		tap_free(rsb_map_del(&record->taps, id));
-		return;
+		return 0;
 	}
 	tap = tap_of(record, id);
 	if (!tap || tap->broken)
-		return;
-	if (rsb_buf_append(&tap->in, bytes.data, bytes.size) < 0 || walk(record, tap) < 0)
-		tap->broken = 1;
+		return bytes.size;
+	r = rsb_buf_append(&tap->in, bytes.data, bytes.size);
+	if (r >= 0)
+		r = walk(record, tap);
+	tap->broken = r != 0;
+	if (r <= 0)
+		return bytes.size;
+	/* Its beginning may have got through before: then it is cut in its midst. */
+	return bytes.size - rsb_min(bytes.size, rsb_buf_len(&tap->in));
+}
+
+bool
+rsb_record_output(struct rsb_record *record, uint64_t id)
+{
+	struct tap *tap = rsb_map_get(&record->taps, id);
+
+	return !tap || !tap->cut;
+}
+
+void
+rsb_record_cut(struct rsb_record *record, uint64_t n, bool answered)
+{
+	record->cut_in = n;
+	record->cut_answered = answered;
+}
+
+bool
+rsb_record_cuts(const struct rsb_record *record)
+{
+	return record->cut_in > 0;
 }
 
 int
