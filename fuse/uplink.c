@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "fuse/shared.h"
+#include "keeper/herald.h"
 #include "keeper/keeper.h"
 #include "util/clock.h"
 #include "util/fd.h"
@@ -38,6 +39,7 @@ struct rsb_uplink {
 	struct rsb_backend *backend;
 	struct rsb_mutex lock;
 	struct rsb_keeper *keeper; /* {lock} */
+	struct rsb_herald *herald; /* const after start; NULL: nothing is run */
 	char *socket;
 	char *log;
 	char *trust;
@@ -205,20 +207,38 @@ open_kept(struct rsb_uplink *uplink, struct rsb_diag *diag)
 static void
 on_event(void *arg, const char *kind, const char *text)
 {
+	struct rsb_uplink *uplink = arg;
+
 	/* The keeper itself writes the event log. */
-	(void)arg;
 	rsb_info("%s: %s", kind, text);
+	if (uplink->herald)
+		rsb_herald_tell(uplink->herald, kind, text);
+}
+
+static int
+start_herald(struct rsb_uplink *uplink)
+{
+	const struct rsb_herald_config config = { .command = uplink->config.notify.command,
+		.sandbox = uplink->state.name,
+		.sandbox_id = uplink->state.sandbox_id,
+		.dir = uplink->state.local_dir,
+		.timeout_ns = uplink->config.notify.timeout_ns,
+		.env = uplink->env };
+
+	return config.command[0] ? rsb_herald_new(&config, &uplink->herald) : 0;
 }
 
 static int
 start_kept(struct rsb_uplink *uplink, struct rsb_diag *diag)
 {
-	struct rsb_keeper_config config = { .event = on_event };
+	struct rsb_keeper_config config = { .event = on_event, .arg = uplink };
 	struct rsb_keeper *keeper;
 	int r;
 
-	r = rsb_keeper_backend(
-		&uplink->config, uplink->env, uplink->state.backend, &uplink->backend, diag);
+	r = start_herald(uplink);
+	if (r >= 0)
+		r = rsb_keeper_backend(&uplink->config, uplink->env, uplink->state.backend,
+			&uplink->backend, diag);
 	if (r < 0)
 		return r;
 	config.env = (struct rsb_keeper_env){
@@ -309,6 +329,7 @@ rsb_uplink_stop(struct rsb_uplink *uplink)
 	/* The sandbox stays as it is: its end is the business of rsb down. */
 	if (keeper && rsb_keeper_stop(keeper, RSB_KEEPER_END_LEAVE, NULL) < 0)
 		rsb_warn("the keeper did not end in order");
+	rsb_herald_free(rsb_steal(&uplink->herald));
 }
 
 void
@@ -344,6 +365,8 @@ rsb_uplink_say(struct rsb_uplink *uplink, const char *kind, const char *text)
 {
 	if (uplink->dir)
 		rsb_state_event(uplink->dir, kind, text);
+	if (uplink->herald)
+		rsb_herald_tell(uplink->herald, kind, text);
 	rsb_warn("%s: %s", kind, text);
 }
 

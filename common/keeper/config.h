@@ -70,6 +70,10 @@ struct rsb_config {
 		bool out_on_down;
 	} sync;
 	struct {
+		char *command; /* empty: none */
+		uint64_t timeout_ns;
+	} notify;
+	struct {
 		uint64_t linger_ns;
 		uint64_t drain_ns;
 		uint64_t grace_ns;

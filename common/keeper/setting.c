@@ -61,6 +61,8 @@ static const struct row rows[] = {
 	{ "keeper", "recover_wait", TIME, HARMLESS, AT(keeper.recover_wait_ns), "60s", NULL, 0, 24 * 3600 * SEC },
 	{ "sync", "exclude", LIST, HARMLESS, AT(sync.exclude), "node_modules .pnpm-store .venv __pycache__", NULL, 0, 0 },
 	{ "sync", "out_on_down", BOOL, 0, AT(sync.out_on_down), "true", NULL, 0, 0 },
+	{ "notify", "command", TEXT, 0, AT(notify.command), "", NULL, 0, 0 },
+	{ "notify", "timeout", TIME, 0, AT(notify.timeout_ns), "10s", NULL, SEC, 3600 * SEC },
 	{ "exec", "linger", TIME, 0, AT(exec.linger_ns), "10min", NULL, SEC, 24 * 3600 * SEC },
 	{ "exec", "drain", TIME, HARMLESS, AT(exec.drain_ns), "250ms", NULL, 0, 60 * SEC },
 	{ "exec", "grace", TIME, HARMLESS, AT(exec.grace_ns), "3s", NULL, 0, 3600 * SEC },

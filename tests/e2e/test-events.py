@@ -2,10 +2,12 @@
 """What a user is told of what happened to a sandbox."""
 
 import json
+import os
+import signal
 import subprocess
 
 import harness
-from harness import check, equal, named, sentence
+from harness import check, equal, named, sentence, wait_until
 
 
 def test_events(world):
@@ -29,6 +31,32 @@ def test_events(world):
             rest = p.stdout.read()
             equal((p.wait(20), b"\x1b" in rest), (0, False))
         sentence(world.rsb("events", name, check_status=125), name)
+
+
+def test_a_command_is_run_for_each_event(world):
+    log = f"{world.tmp}/notified"
+    command = f'echo "$RSB_SANDBOX $RSB_EVENT_KIND" >> {log}'
+    with world.sandbox() as box:
+        world.rsb("umount", box.name)
+        world.rsb("mount", "-o", f"notify.command={command}", box.name, box.mount)
+
+        def told(kind):
+            try:
+                with open(log, encoding="ascii") as f:
+                    return f"{box.name} {kind}" in f.read().split("\n")
+            except FileNotFoundError:
+                return False
+        wait_until(lambda: told("live"), 20, "it is told of the link")
+        os.kill(box.status()["pid"], signal.SIGKILL)
+        wait_until(lambda: told("crashed"), 20, "and of a crash")
+        # One that hangs keeps nobody from ending.
+        world.rsb("umount", box.name)
+        world.rsb("mount", "-o", f"notify.command=echo $$ >{log}; exec sleep 1000", box.name, box.mount)
+        wait_until(lambda: os.path.getsize(log) < 20, 20, "it runs")
+        with open(log, encoding="ascii") as f:
+            pid = int(f.read())
+        world.rsb("umount", box.name)
+        wait_until(lambda: not harness.guard.is_alive(pid), 20, "it is gone")
 
 
 harness.main(globals())
