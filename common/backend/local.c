@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/file.h>
+#include <time.h>
 
 #include "backend/http.h"
 #include "util/clock.h"
@@ -244,6 +245,28 @@ say_log(const struct place *place, int r, struct rsb_diag *diag)
 	return rsb_diag_set(diag, r, "rsb-local does not start%s%s", line[0] ? ": " : "", line);
 }
 
+/*
+ * One that runs is not started a second time, however long it does not answer: its sandboxes
+ * would be out of reach for good. -ENOENT: it has ended.
+ */
+static int
+wait_for_server(const struct place *place, struct rsb_local *ret_local, struct rsb_diag *diag)
+{
+	const struct timespec pause = { .tv_nsec = POLL_MS * (long)RSB_NSEC_PER_MSEC };
+	const uint64_t deadline_ns = rsb_now_ns() + START_NS;
+
+	while (is_served(place)) {
+		if (try_server(place, ret_local) == 0)
+			return 0;
+		if (rsb_now_ns() >= deadline_ns)
+			return rsb_diag_set(diag, -ETIMEDOUT,
+				"rsb-local runs, but does not answer; its files are in %s",
+				place->path);
+		(void)nanosleep(&pause, NULL);
+	}
+	return -ENOENT;
+}
+
 static int
 start_server(char *const *env, const struct place *place, struct rsb_local *ret_local,
 	struct rsb_diag *diag)
@@ -310,9 +333,8 @@ rsb_local_open(
 	/* one of us starts it, the others find it */
 	if (flock(place.fd, LOCK_EX) < 0)
 		return -errno;
-	if (try_server(&place, ret_local) == 0)
-		return 0;
-	return start_server(env, &place, ret_local, diag);
+	r = wait_for_server(&place, ret_local, diag);
+	return r == -ENOENT ? start_server(env, &place, ret_local, diag) : r;
 }
 
 int
