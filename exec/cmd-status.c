@@ -9,6 +9,9 @@
 #include "exec/where.h"
 #include "util/cleanup.h"
 #include "util/json.h"
+#include "util/str.h"
+
+#define SHOWN_MAX 4096u
 
 static void
 print_member(const char *prefix, const char *name, const struct rsb_json *value)
@@ -17,7 +20,11 @@ print_member(const char *prefix, const char *name, const struct rsb_json *value)
 	const char *str = rsb_json_as_str(value);
 
 	if (str) {
-		(void)printf("%s%s: %s\n", prefix, name, str);
+		char shown[SHOWN_MAX];
+
+		/* The sandbox chooses some of them, and has no way to a terminal. */
+		rsb_str_clean(str, shown, sizeof(shown));
+		(void)printf("%s%s: %s\n", prefix, name, shown);
 	} else if (rsb_json_is_object(value)) {
 		void *cursor = NULL;
 		struct rsb_json *inner;

@@ -5,16 +5,20 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "util/str.h"
+
 int
 rsb_diag_set(struct rsb_diag *diag, int r, const char *fmt, ...)
 {
+	char text[RSB_DIAG_MAX];
 	va_list ap;
 
 	if (!diag)
 		return r;
 	va_start(ap, fmt);
-	(void)vsnprintf(diag->text, sizeof(diag->text), fmt, ap); /* cut at its maximum */
+	(void)vsnprintf(text, sizeof(text), fmt, ap); /* cut at its maximum */
 	va_end(ap);
+	rsb_str_clean(text, diag->text, sizeof(diag->text));
 	return r;
 }
 

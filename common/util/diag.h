@@ -15,7 +15,10 @@ struct rsb_diag {
 	char text[RSB_DIAG_MAX]; /* NUL-terminated; empty = nothing to say */
 };
 
-/* Replaces the sentence, and returns r: "return rsb_diag_set(d, -EINVAL, ...)" is one line. */
+/*
+ * Replaces the sentence, clean as by rsb_str_clean() whatever is in it, and returns r:
+ * "return rsb_diag_set(d, -EINVAL, ...)" is one line.
+ */
 int rsb_diag_set(struct rsb_diag *diag, int r, const char *fmt, ...) RSB_PRINTF(3, 4);
 
 /* The sentence if there is one, else the text of the negative errno r. */

@@ -5,6 +5,10 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "util/cleanup.h"
+
+#define ESCAPED 4u /* characters of \xNN */
+
 /* Digits from *sp on; advances it. -EINVAL without one. */
 static int
 scan_u64(const char **sp, uint64_t max, uint64_t *ret_value)
@@ -169,12 +173,17 @@ rsb_str_path(const char *dir, const char *name)
 }
 
 char *
-rsb_str_quote(const char *s)
+rsb_str_quote(const char *text)
 {
+	const size_t size = ESCAPED * strlen(text) + 1;
+	rsb_autofree char *s = malloc(size);
 	size_t n_quote = 0;
 	const char *p;
 	char *out, *q;
 
+	if (!s)
+		return NULL;
+	rsb_str_clean(text, s, size);
 	for (p = s; *p; p++)
 		if (*p == '\'')
 			n_quote++;
@@ -194,23 +203,86 @@ rsb_str_quote(const char *s)
 	return out;
 }
 
+/* ESCAPED characters. */
+static void
+put_escaped(uint8_t c, char *out)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	out[0] = '\\';
+	out[1] = 'x';
+	out[2] = digits[c >> 4];
+	out[3] = digits[c & 15];
+}
+
 void
 rsb_str_escape(struct rsb_bytes text, char *out, size_t size)
 {
-	static const char digits[] = "0123456789abcdef";
 	size_t n = 0;
 
-	for (size_t i = 0; i < text.size && n + 5 <= size; i++) {
+	for (size_t i = 0; i < text.size && n + ESCAPED + 1 <= size; i++) {
 		uint8_t c = text.data[i];
 
 		if (c >= 0x20 && c < 0x7f && c != '\\') {
 			out[n++] = (char)c;
 			continue;
 		}
-		out[n++] = '\\';
-		out[n++] = 'x';
-		out[n++] = digits[c >> 4];
-		out[n++] = digits[c & 15];
+		put_escaped(c, out + n);
+		n += ESCAPED;
+	}
+	out[n] = '\0';
+}
+
+/* C0, DEL and C1; the marks, embeddings and isolates of bidirectional text; separators. */
+static bool
+is_steering(uint32_t c)
+{
+	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x061c || (c >= 0x200e && c <= 0x200f) ||
+	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+}
+
+/* The bytes of the character that begins there; 0: it is not to be shown. RFC 3629. */
+static size_t
+shown_size(const char *text)
+{
+	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	const uint8_t first = (uint8_t)text[0];
+	const size_t size = first < 0x80   ? 1
+			    : first < 0xc0 ? 0
+			    : first < 0xe0 ? 2
+			    : first < 0xf0 ? 3
+			    : first < 0xf8 ? 4
+					   : 0;
+	uint32_t c = size == 1 ? first : first & (0x7fu >> size);
+
+	for (size_t i = 1; i < size; i++) {
+		uint8_t next = (uint8_t)text[i];
+
+		if ((next & 0xc0) != 0x80)
+			return 0;
+		c = c << 6 | (next & 0x3f);
+	}
+	if (size == 0 || c < least[size] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
+		return 0;
+	return is_steering(c) ? 0 : size;
+}
+
+void
+rsb_str_clean(const char *text, char *out, size_t size)
+{
+	size_t n = 0;
+
+	while (*text) {
+		size_t shown = shown_size(text);
+
+		if (n + (shown ? shown : ESCAPED) >= size)
+			break;
+		if (shown)
+			memcpy(out + n, text, shown);
+		else
+			put_escaped((uint8_t)*text, out + n);
+		n += shown ? shown : ESCAPED;
+		text += shown ? shown : 1;
 	}
 	out[n] = '\0';
 }

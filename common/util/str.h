@@ -26,13 +26,18 @@ char *rsb_str_printf(const char *fmt, ...) RSB_PRINTF(1, 2);
 /* dir + "/" + name */
 char *rsb_str_path(const char *dir, const char *name);
 
-/* s in single quotes for a POSIX shell, for messages and logs. Caller frees. */
+/* s in single quotes as for a POSIX shell, but clean, for messages and logs. Caller frees. */
 char *rsb_str_quote(const char *s);
 /*
  * Bytes of somebody who is not trusted with a terminal: what is no printable ASCII, and '\', as
  * \xNN. Cut off where out (size > 0) is full, always with a NUL.
  */
 void rsb_str_escape(struct rsb_bytes text, char *out, size_t size);
+/*
+ * The same for what people are to read: printable characters of any language stay, and so does '\'.
+ * What steers a terminal or the direction of writing, and what is no UTF-8, is \xNN.
+ */
+void rsb_str_clean(const char *text, char *out, size_t size);
 
 /* Lower-case hex; out has 2 * n + 1 bytes. */
 void rsb_str_hex(const uint8_t *data, size_t n, char *out);

@@ -13,6 +13,8 @@ START_TEST(returns_the_error_it_was_given)
 	ck_assert_str_eq(diag.text, "no 'x' here");
 	ck_assert_str_eq(rsb_diag_text(&diag, -EIO), "no 'x' here");
 	ck_assert_int_eq(rsb_diag_set(NULL, -EIO, "lost"), -EIO);
+	(void)rsb_diag_set(&diag, -EIO, "no '%s'", "x\033]0;owned\a\nroot");
+	ck_assert_str_eq(diag.text, "no 'x\\x1b]0;owned\\x07\\x0aroot'");
 }
 END_TEST
 

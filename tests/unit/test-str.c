@@ -171,6 +171,7 @@ START_TEST(quotes_for_a_shell)
 		{ "$x`y`\"\\", "'$x`y`\"\\'" },
 		{ "it's", "'it'\\''s'" },
 		{ "''", "''\\'''\\'''" },
+		{ "a\033[2Jb\n", "'a\\x1b[2Jb\\x0a'" },
 	};
 	char *quoted;
 	size_t i;
@@ -180,6 +181,39 @@ START_TEST(quotes_for_a_shell)
 		ck_assert_str_eq(quoted, cases[i].quoted);
 		free(quoted);
 	}
+}
+END_TEST
+
+START_TEST(leaves_what_people_read)
+{
+	static const struct {
+		const char *text;
+		const char *clean; /* NULL: the same */
+	} cases[] = {
+		{ "", NULL },
+		{ "/home/m\xc3\xbcller/\xe6\x97\xa5\xf0\x9f\x92\xa9 \\", NULL },
+		{ "a\r\n\tb\x7f", "a\\x0d\\x0a\\x09b\\x7f" },
+		/* CSI of C1, which NBSP is beside */
+		{ "\xc2\x9b\xc2\xa0", "\\xc2\\x9b\xc2\xa0" },
+		/* RLO, LRI */
+		{ "\xe2\x80\xae\xe2\x81\xa6", "\\xe2\\x80\\xae\\xe2\\x81\\xa6" },
+		{ "\xff\x80\xc3", "\\xff\\x80\\xc3" },
+		/* overlong */
+		{ "\xc0\x9b\xe0\x82\x9b", "\\xc0\\x9b\\xe0\\x82\\x9b" },
+		{ "\xed\xa0\x80\xf4\x90\x80\x80", "\\xed\\xa0\\x80\\xf4\\x90\\x80\\x80" },
+	};
+	char out[64];
+
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(cases); i++) {
+		rsb_str_clean(cases[i].text, out, sizeof(out));
+		ck_assert_str_eq(out, cases[i].clean ? cases[i].clean : cases[i].text);
+	}
+	rsb_str_clean("abc", out, 3);
+	ck_assert_str_eq(out, "ab");
+	rsb_str_clean("a\xc3\xa9", out, 3);
+	ck_assert_str_eq(out, "a");
+	rsb_str_clean("ab\n", out, 6);
+	ck_assert_str_eq(out, "ab");
 }
 END_TEST
 
@@ -226,6 +260,7 @@ main(void)
 		knows_a_component,
 		makes_strings,
 		quotes_for_a_shell,
+		leaves_what_people_read,
 		leaves_nothing_that_a_terminal_obeys,
 		converts_hex_both_ways,
 	};
