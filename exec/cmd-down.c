@@ -17,6 +17,7 @@ struct down {
 	bool force;
 	bool no_sync;
 	bool cut_off;
+	bool told;   /* what does not come out by a rule */
 	bool is_out; /* what changed in it is in the directory that it came from */
 	uint64_t changed;
 	uint64_t removed;
@@ -77,8 +78,13 @@ judge(struct down *down, const struct rsb_where *where, struct rsb_treesync *syn
 	}
 	down->changed += sync->stats.items[RSB_SYNCOUT_COMES];
 	down->removed += sync->stats.items[RSB_SYNCOUT_GOES];
+	if (sync->stats.items[RSB_SYNCOUT_MISSED] && !down->force)
+		return say_stays(where,
+			rsb_diag_set(
+				diag, -EBUSY, "not everything that changed could be brought out"),
+			diag);
 	if (!sync->stats.items[RSB_SYNCOUT_CONFLICTS]) {
-		down->is_out = true;
+		down->is_out = !sync->stats.items[RSB_SYNCOUT_MISSED];
 		return 0;
 	}
 	if (down->force)
@@ -95,9 +101,11 @@ static int
 sync_out(struct down *down, const struct rsb_where *where, char **env, struct rsb_diag *diag)
 {
 	RSB_CLEANUP(rsb_verb_session_done) struct rsb_verb_session session = { 0 };
-	struct rsb_treesync sync = {
-		.verb = down->verb, .common = down->common, .session = &session, .out = true
-	};
+	struct rsb_treesync sync = { .verb = down->verb,
+		.common = down->common,
+		.session = &session,
+		.out = true,
+		.again = down->told };
 	int r;
 
 	down->is_out = false;
@@ -110,6 +118,7 @@ sync_out(struct down *down, const struct rsb_where *where, char **env, struct rs
 		(down->force && down->cut_off) || !has_something(down, &session))
 		return 0;
 	r = rsb_treesync_run(&sync, diag);
+	down->told = true;
 	r = judge(down, where, &sync, r, diag);
 	rsb_treesync_done(&sync);
 	return r;

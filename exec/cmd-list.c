@@ -12,6 +12,7 @@
 #include "util/clock.h"
 #include "util/json.h"
 #include "util/localtime.h"
+#include "util/str.h"
 
 struct list {
 	const struct rsb_verb_common *common;
@@ -93,21 +94,23 @@ list_one(void *arg, const struct rsb_state *state)
 {
 	struct list *list = arg;
 	bool mounted = rsb_mountpoint_is_ours(state->mountpoint, state->name);
+	char shown[RSB_PATH_MAX + 1];
 	char end[RSB_LOCALTIME_SIZE] = "-";
 	uint64_t end_ns;
 	const char *what = state_of(list, state, &end_ns);
 
 	if (list->json)
 		return add_json(list, state, what, end_ns, mounted);
-	if (mounted)
+	if (end_ns && mounted)
 		(void)strcpy(end, "kept");
 	else if (end_ns)
 		rsb_localtime(end_ns, rsb_wall_ns(), end);
 	if (list->n++ == 0)
 		(void)printf("%-20s %-24s %-8s %-8s %-6s %s\n", "NAME", "SANDBOX", "BACKEND",
 			"STATE", "END", "MOUNT");
+	rsb_str_clean(mounted ? state->mountpoint : "-", shown, sizeof(shown));
 	(void)printf("%-20s %-24s %-8s %-8s %-6s %s\n", state->name, state->sandbox_id,
-		state->backend, what, end, mounted ? state->mountpoint : "-");
+		state->backend, what, end, shown);
 	return 0;
 }
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +19,7 @@
 #include "exec/where.h"
 #include "keeper/deploy.h"
 #include "keeper/gitadopt.h"
+#include "keeper/manifest.h"
 #include "keeper/mountpoint.h"
 #include "keeper/sync.h"
 #include "util/cleanup.h"
@@ -53,25 +53,6 @@ struct up {
 	struct traces *traces; /* shared with our parent */
 };
 
-/* The last part of the directory's path, with what a name may not hold replaced. */
-static void
-name_of_dir(const char *dir, char name[static RSB_STATE_NAME_MAX + 1])
-{
-	const char *base = strrchr(dir, '/');
-	size_t n = 0;
-
-	base = base ? base + 1 : dir;
-	for (; *base && n < RSB_STATE_NAME_MAX; base++) {
-		bool ok = isalnum((unsigned char)*base) || (n > 0 && strchr("._-", *base));
-
-		if (ok || n > 0)
-			name[n++] = ok ? *base : '-';
-	}
-	name[n] = '\0';
-	if (n == 0)
-		(void)strcpy(name, "sandbox");
-}
-
 static int
 find_paths(struct up *up, const char *dir, struct rsb_diag *diag)
 {
@@ -95,7 +76,7 @@ find_paths(struct up *up, const char *dir, struct rsb_diag *diag)
 	if (up->name_option)
 		(void)strcpy(up->name, up->name_option);
 	else
-		name_of_dir(up->dir, up->name);
+		rsb_state_name_of(up->dir, up->name);
 	return rsb_state_root(up->env, &up->root, diag);
 }
 
@@ -237,6 +218,17 @@ make_again(struct up *up, struct rsb_diag *diag)
 	return make_sandbox(up, diag);
 }
 
+/* That of one who was killed: all is in when that is noted. He may not have come to the sidecar. */
+static int
+finish_sync(struct up *up, const struct rsb_sandbox *sandbox, struct rsb_diag *diag)
+{
+	int r = sync_in(up, sandbox, diag);
+
+	if (r < 0 && rsb_keeper_deploy(&up->session.env, &up->session.state, sandbox, NULL) >= 0)
+		r = sync_in(up, sandbox, diag);
+	return r;
+}
+
 /* The sandbox of this name is there already: it is brought back, not made again. */
 static int
 bring_back(struct up *up, struct rsb_diag *diag)
@@ -257,7 +249,11 @@ bring_back(struct up *up, struct rsb_diag *diag)
 	(void)strcpy(state->mountpoint, up->mountpoint);
 	state->made_mountpoint = state->made_mountpoint || up->made_mountpoint;
 	r = rsb_state_save(up->session.dir, state);
-	return r < 0 ? rsb_state_say_unwritten(up->session.dir, r, diag) : 0;
+	if (r < 0)
+		return rsb_state_say_unwritten(up->session.dir, r, diag);
+	return rsb_manifest_exists(rsb_state_path(up->session.dir))
+		       ? 0
+		       : finish_sync(up, &sandbox, diag);
 }
 
 /*
@@ -328,7 +324,7 @@ say_what_next(const struct up *up, const char *how)
 		return 0;
 	(void)printf("%s is up%s", up->name, how);
 	rsb_progress_bytes(up->stats.bytes, bytes);
-	if (up->made_sandbox)
+	if (up->made_sandbox || up->stats.files)
 		(void)printf(" (%llu files, %s)", (unsigned long long)up->stats.files, bytes);
 	(void)printf(": cd %s and run commands with rsb-exec\n", up->mountpoint);
 	return 0;

@@ -18,6 +18,7 @@ static const char *const keys[] = {
 	[RSB_SYNCOUT_GOES] = "goes",
 	[RSB_SYNCOUT_CONFLICTS] = "conflicts",
 	[RSB_SYNCOUT_HELD] = "held",
+	[RSB_SYNCOUT_MISSED] = "missed",
 	[RSB_SYNCOUT_STAYS] = "stays",
 };
 
@@ -56,7 +57,8 @@ static void
 on_item(void *arg, enum rsb_syncout_item item, const char *path, const char *why)
 {
 	struct rsb_treesync *sync = arg;
-	const bool warns = item == RSB_SYNCOUT_CONFLICTS || item == RSB_SYNCOUT_HELD;
+	const bool warns = item == RSB_SYNCOUT_CONFLICTS || item == RSB_SYNCOUT_MISSED ||
+			   (item == RSB_SYNCOUT_HELD && !sync->again);
 	char shown[SHOWN_MAX];
 
 	/* Names are the sandbox's: no bytes of theirs reach a terminal. */
@@ -70,7 +72,7 @@ on_item(void *arg, enum rsb_syncout_item item, const char *path, const char *why
 	} else if (warns && !sync->common->quiet) {
 		rsb_progress_clear(&sync->progress);
 		(void)fprintf(stderr, "rsb %s: %s %s: %s\n", sync->verb->name, shown,
-			item == RSB_SYNCOUT_HELD ? "is left as it was" : "is in conflict",
+			item == RSB_SYNCOUT_CONFLICTS ? "is in conflict" : "is left as it was",
 			why ? why : "");
 	}
 }
@@ -188,7 +190,7 @@ int
 rsb_treesync_say(const struct rsb_treesync *sync)
 {
 	const uint64_t *n = sync->stats.items;
-	const int conflicts = n[RSB_SYNCOUT_CONFLICTS] > 0;
+	const int remains = n[RSB_SYNCOUT_CONFLICTS] > 0 || n[RSB_SYNCOUT_MISSED] > 0;
 	int r = 0;
 
 	if (sync->common->json)
@@ -200,8 +202,8 @@ rsb_treesync_say(const struct rsb_treesync *sync)
 			(unsigned long long)n[RSB_SYNCOUT_COMES],
 			(unsigned long long)n[RSB_SYNCOUT_GOES],
 			(unsigned long long)n[RSB_SYNCOUT_CONFLICTS],
-			(unsigned long long)n[RSB_SYNCOUT_HELD]);
-	return r < 0 ? r : conflicts;
+			(unsigned long long)(n[RSB_SYNCOUT_HELD] + n[RSB_SYNCOUT_MISSED]));
+	return r < 0 ? r : remains;
 }
 
 void

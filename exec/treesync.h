@@ -21,6 +21,7 @@ struct rsb_treesync {
 	bool dry_run;
 	bool delete_many;
 	bool trust_git;
+	bool again; /* what stays by a rule was told before */
 	/* Filled. */
 	struct rsb_syncout_stats stats;
 	struct rsb_json *items[RSB_SYNCOUT_ITEM_N]; /* arrays, with --json */
@@ -36,8 +37,8 @@ rsb_nodiscard int rsb_treesync_run(struct rsb_treesync *sync, struct rsb_diag *d
 rsb_nodiscard int rsb_treesync_note(struct rsb_treesync *sync, struct rsb_diag *diag);
 void rsb_treesync_done(struct rsb_treesync *sync);
 /*
- * What came of it on standard output; 0, or 1 with conflicts. Negative errno: it was not
- * written.
+ * What came of it on standard output; 0, or 1 with conflicts or when something could not be
+ * done. Negative errno: it was not written.
  */
 int rsb_treesync_say(const struct rsb_treesync *sync);
 /*

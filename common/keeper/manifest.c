@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "util/cleanup.h"
 #include "util/fd.h"
@@ -131,6 +132,14 @@ rsb_manifest_load(const char *dir, struct rsb_tree *tree)
 		return path ? -errno : -ENOMEM;
 	r = rsb_fd_read_all(fd, &data);
 	return r < 0 ? r : rsb_manifest_read(rsb_buf_view(&data), tree);
+}
+
+bool
+rsb_manifest_exists(const char *dir)
+{
+	rsb_autofree char *path = rsb_str_path(dir, RSB_MANIFEST_FILE);
+
+	return path && access(path, F_OK) == 0;
 }
 
 int

@@ -19,6 +19,8 @@
 
 /* dir: path of the state directory. -ENOENT: none; -EBADMSG: damaged. tree is filled, or empty. */
 rsb_nodiscard int rsb_manifest_load(const char *dir, struct rsb_tree *tree);
+/* Also a damaged one: there was a sync. */
+bool rsb_manifest_exists(const char *dir);
 rsb_nodiscard int rsb_manifest_save(const char *dir, const struct rsb_tree *tree);
 
 /* As bytes; apart for tests. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "keeper/state.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -55,6 +56,24 @@ rsb_state_name_check(const char *name, struct rsb_diag *diag)
 				 "'%s' cannot be the name of a sandbox: a name has 1 to 64 of A-Z a-z "
 				 "0-9 . _ - and begins with none of '.' and '-'",
 				 name);
+}
+
+void
+rsb_state_name_of(const char *dir, char name[static RSB_STATE_NAME_MAX + 1])
+{
+	const char *base = strrchr(dir, '/');
+	size_t n = 0;
+
+	base = base ? base + 1 : dir;
+	for (; *base && n < RSB_STATE_NAME_MAX; base++) {
+		bool ok = isalnum((unsigned char)*base) || (n > 0 && strchr("._-", *base));
+
+		if (ok || n > 0)
+			name[n++] = ok ? *base : '-';
+	}
+	name[n] = '\0';
+	if (n == 0)
+		(void)strcpy(name, "sandbox");
 }
 
 int

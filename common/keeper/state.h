@@ -88,6 +88,8 @@ bool rsb_state_has_daemon(struct rsb_state_dir *dir);
 rsb_nodiscard int rsb_state_load(
 	struct rsb_state_dir *dir, struct rsb_state *ret_state, struct rsb_diag *diag);
 rsb_nodiscard int rsb_state_save(struct rsb_state_dir *dir, const struct rsb_state *state);
+/* The name of one made of dir: the last part of its path, made to be a name. */
+void rsb_state_name_of(const char *dir, char name[static RSB_STATE_NAME_MAX + 1]);
 /* What was to be written there was not: r, with a sentence that names the directory. */
 int rsb_state_say_unwritten(const struct rsb_state_dir *dir, int r, struct rsb_diag *diag);
 /*

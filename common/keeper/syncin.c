@@ -109,8 +109,8 @@ choose(struct in *in, const struct rsb_syncplan_job *job)
 	const bool open = job->at.base && job->at.base->conflict;
 	const bool gives = job->act == RSB_MERGE_GIVE;
 
-	if (job->unknown)
-		tell(in, RSB_SYNCOUT_HELD, job, "its directory cannot be read");
+	if (job->unknown && !job->held)
+		tell(in, RSB_SYNCOUT_MISSED, job, "its directory cannot be read");
 	else if (job->act == RSB_MERGE_CONFLICT && !job->held)
 		tell(in, RSB_SYNCOUT_CONFLICTS, job, "changed on both sides");
 	else if ((gives || job->act == RSB_MERGE_REMOVE) && open)

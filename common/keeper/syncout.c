@@ -118,7 +118,7 @@ tell_left_out(struct run *run)
 		struct rsb_syncplan_job *job = rsb_syncplan_find(run->plan, path);
 
 		if (job)
-			job->held = "it cannot be read, or changes meanwhile";
+			rsb_syncplan_miss(job, "it cannot be read, or changes meanwhile");
 		at += strlen(path) + 1;
 	}
 }
@@ -185,11 +185,11 @@ clear(struct run *run, struct rsb_syncplan_job *job)
 		if (goes)
 			job->act = RSB_MERGE_NOTHING;
 		else
-			job->held = "a directory here holds something of its own";
+			rsb_syncplan_miss(job, "a directory here holds something of its own");
 		return 0;
 	}
 	if (r == -EAGAIN)
-		job->held = "it changes here meanwhile";
+		rsb_syncplan_miss(job, "it changes here meanwhile");
 	return r == -EAGAIN || r == -ENOENT ? 0 : r;
 }
 
@@ -235,9 +235,9 @@ bring(struct run *run, struct rsb_syncplan_job *job)
 		job->done = r >= 0;
 	}
 	if (r == -EAGAIN)
-		job->held = "it changes here meanwhile";
+		rsb_syncplan_miss(job, "it changes here meanwhile");
 	else if (r == -ENOENT || r == -ENOTDIR || r == -ELOOP)
-		job->held = "its directory is not here";
+		rsb_syncplan_miss(job, "its directory is not here");
 	return job->held ? 0 : r;
 }
 
@@ -292,10 +292,11 @@ tell_all(struct run *run)
 		const struct rsb_syncplan_job *job = &run->plan->jobs[i];
 		const bool does = job->done || run->out->dry_run;
 
-		if (job->unknown)
-			tell(run, RSB_SYNCOUT_HELD, job, "its directory cannot be read");
+		if (job->unknown && !job->held)
+			tell(run, RSB_SYNCOUT_MISSED, job, "its directory cannot be read");
 		else if (job->held)
-			tell(run, RSB_SYNCOUT_HELD, job, job->held);
+			tell(run, job->missed ? RSB_SYNCOUT_MISSED : RSB_SYNCOUT_HELD, job,
+				job->held);
 		else if (job->act == RSB_MERGE_CONFLICT)
 			tell(run, RSB_SYNCOUT_CONFLICTS, job,
 				!job->at.there  ? "changed here, gone there"

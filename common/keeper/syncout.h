@@ -19,8 +19,9 @@ enum rsb_syncout_item {
 	RSB_SYNCOUT_COMES,
 	RSB_SYNCOUT_GOES,
 	RSB_SYNCOUT_CONFLICTS,
-	RSB_SYNCOUT_HELD,  /* why says so */
-	RSB_SYNCOUT_STAYS, /* changed only here; a sync in brings it there */
+	RSB_SYNCOUT_HELD,   /* by a rule, which why says */
+	RSB_SYNCOUT_MISSED, /* it should have come and could not, why says so; maybe next time */
+	RSB_SYNCOUT_STAYS,  /* changed only here; a sync in brings it there */
 	RSB_SYNCOUT_ITEM_N,
 };
 

@@ -89,7 +89,7 @@ why_held(const struct rsb_syncplan *plan, const struct rsb_syncplan_job *job)
 }
 
 static int
-close_below(struct rsb_syncplan *plan, const char *path)
+close_below(struct rsb_syncplan *plan, const char *path, const char *why)
 {
 	char *copy = strdup(path);
 
@@ -97,6 +97,7 @@ close_below(struct rsb_syncplan *plan, const char *path)
 		return -ENOMEM;
 	free(plan->closed);
 	plan->closed = copy;
+	plan->why_closed = why;
 	return 0;
 }
 
@@ -140,6 +141,7 @@ decide(const struct rsb_syncplan *plan, struct rsb_syncplan_job *job)
 static int
 add_job(void *arg, const struct rsb_merge_path *at)
 {
+	static const char stays[] = "its directory is left as it was";
 	struct rsb_syncplan *plan = arg;
 	struct rsb_syncplan_job *job;
 
@@ -159,20 +161,21 @@ add_job(void *arg, const struct rsb_merge_path *at)
 	*job = (struct rsb_syncplan_job){ .at = *at };
 	if (plan->closed && is_below(at->path, plan->closed)) {
 		job->unknown = true;
+		job->held = plan->why_closed;
 		return 0;
 	}
 	decide(plan, job);
 	if ((at->here && at->here->blind) || (at->there && at->there->blind)) {
 		job->act = RSB_MERGE_NOTHING;
 		job->unknown = true;
-		return close_below(plan, at->path);
+		return close_below(plan, at->path, NULL);
 	}
 	/* What is in a directory that cannot be here stays there. */
 	if (rsb_tree_leaf_is(at->there, S_IFDIR) && at->here && !S_ISDIR(at->here->mode) &&
 		(job->act == RSB_MERGE_CONFLICT || job->held))
-		return close_below(plan, at->path);
+		return close_below(plan, at->path, stays);
 	return job->held && rsb_tree_leaf_is(at->there, S_IFDIR) && !at->here
-		       ? close_below(plan, at->path)
+		       ? close_below(plan, at->path, stays)
 		       : 0;
 }
 

@@ -15,6 +15,7 @@ struct rsb_syncplan_job {
 	struct rsb_merge_path at;
 	enum rsb_merge_act act;
 	const char *held; /* why it is not done; NULL: it is */
+	bool missed;      /* and that is by no rule: it should have been, and could not */
 	/*
 	 * Only its stamp says that it changed there, so its contents decide; or both sides may have
 	 * made the same of it.
@@ -35,8 +36,16 @@ struct rsb_syncplan {
 	bool trust_git;
 	bool had_base;
 	int root_fd;
-	char *closed; /* what is below this is not known, or cannot be there */
+	char *closed;           /* what is below this is not known, or cannot be there */
+	const char *why_closed; /* NULL: it is not known */
 };
+
+static inline void
+rsb_syncplan_miss(struct rsb_syncplan_job *job, const char *why)
+{
+	job->held = why;
+	job->missed = true;
+}
 
 void rsb_syncplan_done(struct rsb_syncplan *plan);
 /* From its trees. -EBADMSG: the list from there holds what it must not. */

@@ -168,6 +168,42 @@ def test_an_interrupted_up_leaves_nothing(world):
         world.rsb("down", "--kill", "cut")
 
 
+def test_an_up_that_was_killed_is_made_whole(world):
+    """Nobody was left to clear up: the next one brings in what is missing."""
+    source = world.fresh("src")
+    for i in range(40):
+        with open(f"{source}/{i}", "wb") as f:
+            f.write(os.urandom(2 << 20))
+    world.rsb("doctor", check_status=None)
+    state = f"{world.env['XDG_STATE_HOME']}/rsb/killed"
+    with named(world, "killed"):
+        with subprocess.Popen(["rsb", "up", "--name", "killed", source], env=world.env, stdout=subprocess.DEVNULL,
+                              start_new_session=True) as p:
+            harness.wait_until(lambda: os.path.exists(f"{state}/state.json"), 20, "it has a sandbox")
+            os.killpg(p.pid, signal.SIGKILL)
+        check(not os.path.exists(f"{state}/manifest"), "it was killed before the end of the sync")
+        r = world.rsb("up", "--name", "killed", source)
+        check(b"up again (40 files" in r.stdout, r.stdout)
+        for i in range(40):
+            with open(f"{source}/{i}", "rb") as here, open(f"{source}.rsb/{i}", "rb") as there:
+                check(here.read() == there.read(), i)
+        check(b"files" not in world.rsb("up", "--name", "killed", source).stdout, "nothing is brought in twice")
+
+
+def test_a_host_that_does_not_answer_is_not_lost(world):
+    with named(world, "kept") as name:
+        world.rsb("create", name)
+        pid = world.local_server()["pid"]
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            sentence(world.rsb("create", "other", check_status=125), "rsb-local runs, but does not answer")
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        row, = json.loads(world.rsb("list", "--json").stdout)
+        equal((row["name"], row["state"]), (name, "running"))
+        equal(world.local_server()["pid"], pid)
+
+
 def test_in_a_mount_that_is_gone(world):
     """The shell stays where it was."""
     here = ("current directory", "cd out of it")

@@ -371,6 +371,24 @@ def test_down_stays_when_it_cannot_sync_out(world):
         equal(json.loads(world.rsb("list", "--json").stdout), [])
 
 
+def test_down_stays_when_something_cannot_come(world):
+    """That is no success, whatever else came; what stays by a rule is told once, and is no reason."""
+    with project(world, dir__a="a", file="old") as box:
+        src = pathlib.Path(box.source)
+        os.rename(src / "dir", src / "real")
+        os.symlink("real", src / "dir")
+        box.sh("echo -n new > dir/new; echo -n new > file; mkfifo fifo")
+        r = down(world, box, "--kill", status=125)
+        check(b"dir/new is left as it was" in r.stderr and b"not everything" in r.stderr, r.stderr)
+        equal(is_up(world, box), (True, True))
+        equal(paths(sync(world, box, "out", status=1), "missed"), ["dir/new"])
+        os.unlink(src / "dir")
+        os.rename(src / "real", src / "dir")
+        r = down(world, box, "--kill")
+        equal(r.stderr.count(b"fifo is left as it was"), 1, r.stderr)
+        equal(((src / "dir/new").read_text(), (src / "file").read_text()), ("new", "new"))
+
+
 def test_down_of_what_was_made_empty(world):
     with harness.named(world, "empty") as name:
         world.rsb("create", name)
