@@ -6,10 +6,12 @@ shared cases get one server, and whose own ones start theirs.
 usage: test-local-WHAT.py PROGRAM [NAME...]
 """
 
+import contextlib
 import os
 import re
 import shutil
 import sys
+import tempfile
 import time
 import traceback
 
@@ -85,13 +87,32 @@ class Run:
         return self.failed
 
 
+@contextlib.contextmanager
+def within_reach(program, uid):
+    """The program and its agent where another user may execute them: a home directory is closed to him."""
+    if uid is None:
+        yield program
+        return
+    agent = os.path.join(os.path.dirname(program), "../envd/rsb-envd")
+    with tempfile.TemporaryDirectory(prefix="rsb-reach-") as directory:
+        os.chmod(directory, 0o755)
+        for path in (program, agent if os.path.exists(agent) else os.path.join(os.path.dirname(program), "rsb-envd")):
+            shutil.copy(path, directory)
+        yield os.path.join(directory, os.path.basename(program))
+
+
+def run_as(program, uid, shared, own):
+    with within_reach(program, uid) as reached:
+        return Run(reached, uid, sys.argv[2:]).run(shared, own)
+
+
 def run_all(shared, own):
     program = os.path.abspath(sys.argv[1])
     who = os.environ.get("RSB_TEST_AS", "both" if os.geteuid() == 0 else "user")
     uids = [None] if who in ("both", "root") else []
     if who in ("both", "user"):
         uids.append(USER if os.geteuid() == 0 else None)
-    failed = sum(Run(program, uid, sys.argv[2:]).run(shared, own) for uid in uids)
+    failed = sum(run_as(program, uid, shared, own) for uid in uids)
     print(f"{failed} failed")
     return 1 if failed else 0
 

@@ -45,8 +45,9 @@ class Trap:
         """What people type; more of it than the promise names."""
         for command in GIT:
             git(self.box, *command.split(), cwd=cwd or self.repo)
-        # A pager is for terminals.
-        self.box.world.run("script", "-qec", "git log -1", "/dev/null", cwd=cwd or self.repo, check_status=None)
+        # A pager is for terminals. One of the repository's would win over this, which waits for no key.
+        self.box.world.run("script", "-qec", "git log -1", "/dev/null", cwd=cwd or self.repo, check_status=None,
+                           env={"PAGER": "cat"})
 
     def sprung(self):
         return os.path.exists(self.canary)
