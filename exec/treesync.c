@@ -202,7 +202,7 @@ rsb_treesync_say(const struct rsb_treesync *sync)
 			(unsigned long long)n[RSB_SYNCOUT_COMES],
 			(unsigned long long)n[RSB_SYNCOUT_GOES],
 			(unsigned long long)n[RSB_SYNCOUT_CONFLICTS],
-			(unsigned long long)(n[RSB_SYNCOUT_HELD] + n[RSB_SYNCOUT_MISSED]));
+			(unsigned long long)n[RSB_SYNCOUT_HELD] + n[RSB_SYNCOUT_MISSED]);
 	return r < 0 ? r : remains;
 }
 

@@ -26,8 +26,8 @@ char *rsb_str_printf(const char *fmt, ...) RSB_PRINTF(1, 2);
 /* dir + "/" + name */
 char *rsb_str_path(const char *dir, const char *name);
 
-/* s in single quotes as for a POSIX shell, but clean, for messages and logs. Caller frees. */
-char *rsb_str_quote(const char *s);
+/* text in single quotes as for a POSIX shell, but clean, for messages and logs. Caller frees. */
+char *rsb_str_quote(const char *text);
 /*
  * Bytes of somebody who is not trusted with a terminal: what is no printable ASCII, and '\', as
  * \xNN. Cut off where out (size > 0) is full, always with a NUL.
