@@ -121,8 +121,6 @@ walk(struct rsb_record *record, struct tap *tap)
 		if (r != 0)
 			return r;
 		rsb_buf_consume(&tap->in, used);
-		if (r == 0)
-			return 0;
 	}
 }
 
