@@ -61,16 +61,12 @@ def test_list_of_what_is_damaged(world):
 
 def test_a_full_state_disk(world):
     state = world.fresh("full")
-    world.run("mount", "-t", "tmpfs", "-o", "size=64k,nr_inodes=100", "none", state)
-    try:
-        os.mkdir(f"{state}/rsb")
-        with open(f"{state}/filler", "wb", buffering=0) as f, contextlib.suppress(OSError):
-            while True:
-                f.write(bytes(4096))
-        r = world.rsb("create", "nospace", check_status=125, env={"XDG_STATE_HOME": state})
-        sentence(r, f"{state}/rsb/", "No space left")
-    finally:
-        world.run("umount", state)
+    script = """mount -t tmpfs -o size=64k,nr_inodes=100 none "$1"
+        mkdir "$1/rsb"
+        cat /dev/zero >"$1/filler" 2>/dev/null || shift
+        exec rsb "$@\""""
+    r = world.run_with_mounts(script, state, "create", "nospace", check_status=125, env={"XDG_STATE_HOME": state})
+    sentence(r, f"{state}/rsb/", "No space left")
     os.rmdir(state)
 
 
