@@ -16,6 +16,7 @@
 #define SEEN_MANY 8u     /* the inode itself, at more places than are kept */
 #define SEEN_DOT_GIT 16u /* the inode itself, called .git */
 #define SEEN_BEFORE 32u  /* the inode itself, at a place before its hint that may matter */
+#define SEEN_ASTRAY 64u  /* the inode itself, moved by somebody else, from or to below .git */
 
 #define PATH_DEPTH_MAX 2048u
 
@@ -191,6 +192,46 @@ rsb_gitplace_keep(struct rsb_inode *inode)
 	places->items[places->n].name = name;
 	places->n++;
 	rsb_inode_note_git(inode, SEEN_BEFORE);
+}
+
+/* Some directory on the way from the root was called .git, dir included. */
+static bool
+is_below_git(const struct rsb_inode *dir)
+{
+	for (size_t n = 0; dir && n < PATH_DEPTH_MAX; n++) {
+		if (dir->git_seen & SEEN_DOT_GIT)
+			return true;
+		dir = rsb_inode_by_nodeid(dir->set, dir->parent);
+	}
+	return false;
+}
+
+void
+rsb_gitplace_stray(struct rsb_inode *inode, const struct rsb_inode *dir, struct rsb_bytes name)
+{
+	const struct rsb_inode *before = rsb_inode_by_nodeid(inode->set, inode->parent);
+
+	/* The first time, or as far as anybody knows after a crash where it was before that. */
+	if (!inode->parent || (!inode->name && inode->parent == dir->nodeid))
+		return;
+	if (inode->git_seen & SEEN_DOT_GIT || is_name(name, ".git") || is_below_git(before) ||
+		is_below_git(dir))
+		rsb_inode_note_git(inode, SEEN_ASTRAY);
+}
+
+bool
+rsb_gitplace_is_sure(const struct rsb_inode *inode)
+{
+	const struct rsb_inode *root = rsb_inode_root(inode->set);
+
+	for (size_t n = 0; inode && n < PATH_DEPTH_MAX; n++) {
+		if (inode->git_seen & SEEN_ASTRAY)
+			return false;
+		if (inode == root)
+			return true;
+		inode = rsb_inode_by_nodeid(inode->set, inode->parent);
+	}
+	return false;
 }
 
 void

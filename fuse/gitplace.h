@@ -51,6 +51,14 @@ bool rsb_gitplace_could_be(const struct rsb_inode *dir, struct rsb_bytes name);
  * may be anything.
  */
 void rsb_gitplace_keep(struct rsb_inode *inode);
+/*
+ * inode is about to be seen as name in dir, and it was not a local program that put it there. If
+ * that is or was below .git, nobody can say any more by which name it is written to.
+ */
+void rsb_gitplace_stray(
+	struct rsb_inode *inode, const struct rsb_inode *dir, struct rsb_bytes name);
+/* Where it lies is as local programs see it: none of that ever happened to it or above it. */
+bool rsb_gitplace_is_sure(const struct rsb_inode *inode);
 void rsb_gitplaces_free(struct rsb_gitplaces *places);
 
 /* Walks the places that matter; *cursor starts at 0. Borrowed. false: no more. */

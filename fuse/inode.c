@@ -369,6 +369,15 @@ note_depth(struct rsb_inode *inode)
 void
 rsb_inode_hint(struct rsb_inode *inode, struct rsb_inode *parent, struct rsb_bytes name)
 {
+	if (is_hinted(inode, parent, name))
+		return;
+	rsb_gitplace_stray(inode, parent, name);
+	rsb_inode_linked(inode, parent, name);
+}
+
+void
+rsb_inode_linked(struct rsb_inode *inode, struct rsb_inode *parent, struct rsb_bytes name)
+{
 	char *copy;
 
 	if (is_hinted(inode, parent, name))
@@ -392,19 +401,25 @@ rsb_inode_hint(struct rsb_inode *inode, struct rsb_inode *parent, struct rsb_byt
 }
 
 void
+rsb_inode_moved(struct rsb_inode *inode, const struct rsb_inode *parent, struct rsb_bytes name,
+	struct rsb_inode *newparent, struct rsb_bytes newname)
+{
+	if (is_hinted(inode, parent, name))
+		rsb_inode_linked(inode, newparent, newname);
+}
+
+void
 rsb_inodes_hint_moved(struct rsb_inodes *inodes, const struct rsb_inode *parent,
-	struct rsb_bytes name, struct rsb_inode *newparent, struct rsb_bytes newname)
+	struct rsb_bytes name, struct rsb_inode *newparent, struct rsb_bytes newname, bool is_dir)
 {
 	struct rsb_inode *inode;
 	size_t cursor = 0;
 
-	/* Whoever stays in its directory lies as deep as before. */
-	if (parent == newparent && !rsb_gitplace_could_be(newparent, newname))
+	/* A file that stays in its directory lies as deep as before. */
+	if (parent == newparent && !is_dir && !rsb_gitplace_could_be(newparent, newname))
 		return;
-	while ((inode = rsb_inode_next(inodes, &cursor))) {
-		if (is_hinted(inode, parent, name))
-			rsb_inode_hint(inode, newparent, newname);
-	}
+	while ((inode = rsb_inode_next(inodes, &cursor)))
+		rsb_inode_moved(inode, parent, name, newparent, newname);
 }
 
 int

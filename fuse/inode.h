@@ -112,9 +112,14 @@ void rsb_inode_note_git(struct rsb_inode *inode, uint32_t seen);
 
 /* Where it was seen. */
 void rsb_inode_hint(struct rsb_inode *inode, struct rsb_inode *parent, struct rsb_bytes name);
+/* A local program linked it there. */
+void rsb_inode_linked(struct rsb_inode *inode, struct rsb_inode *parent, struct rsb_bytes name);
+/* A local program renamed name in parent; nothing is noted if inode was seen elsewhere. */
+void rsb_inode_moved(struct rsb_inode *inode, const struct rsb_inode *parent, struct rsb_bytes name,
+	struct rsb_inode *newparent, struct rsb_bytes newname);
 /* A rename of what nobody looked up: whatever was seen as name in parent lies there now. */
 void rsb_inodes_hint_moved(struct rsb_inodes *inodes, const struct rsb_inode *parent,
-	struct rsb_bytes name, struct rsb_inode *newparent, struct rsb_bytes newname);
+	struct rsb_bytes name, struct rsb_inode *newparent, struct rsb_bytes newname, bool is_dir);
 /*
  * How many directories below the root its parent is, by the hints: 0 for what lies in the root.
  * An inode with several names, or one that was moved, counts as where it lay least deep, and so

@@ -106,19 +106,32 @@ ask(struct question *q, struct rsb_fs *fs, const struct rsb_inode *inode, struct
 
 /*
  * A file there is written by what is meant to write it. Elsewhere it may come out of a commit that
- * the sandbox made: git checks out whatever does not lie below .git.
+ * the sandbox made: git checks out whatever does not lie below .git, and names files of refs and
+ * their logs after branches, which may spell a repository.
  */
 static bool
-is_own_place(const struct question *q)
+is_own_place(const char *path)
 {
-	const char *path = rsb_buf_len(&q->path) ? path_of(q) : "";
-	const char *at;
+	bool is_own = false;
+	size_t n;
 
-	for (at = strstr(path, ".git"); at; at = strstr(at + 1, ".git")) {
-		if ((at == path || at[-1] == '/') && (at[4] == '/' || at[4] == '\0'))
-			return true;
+	for (; *path; path += n + (path[n] == '/')) {
+		n = strcspn(path, "/");
+		if (n == 4 && strncmp(path, ".git", n) == 0)
+			is_own = true;
+		else if (is_own && n == 4 &&
+			 (strncmp(path, "refs", n) == 0 || strncmp(path, "logs", n) == 0))
+			return false;
 	}
-	return false;
+	return is_own;
+}
+
+/* What a local program wrote there, and nowhere else. */
+static bool
+get_own(const struct question *q, const struct rsb_inode *inode, struct rsb_bytes *ret_text)
+{
+	return rsb_buf_len(&q->path) && is_own_place(path_of(q)) &&
+	       rsb_wrote_at(inode, path_of(q), ret_text);
 }
 
 static void
@@ -175,8 +188,7 @@ answer(struct question *q, const struct rsb_inode *inode, struct rsb_buf *view)
 	int r;
 
 	r = rsb_gitallow_judge(&q->what, view, why);
-	if (r == RSB_GITALLOW_HELD && is_own_place(q) && rsb_wrote_get(inode, &own) &&
-		own.size == q->what.text.size &&
+	if (r == RSB_GITALLOW_HELD && get_own(q, inode, &own) && own.size == q->what.text.size &&
 		(!own.size || memcmp(own.data, q->what.text.data, own.size) == 0)) {
 		rsb_buf_clear(view);
 		trust(q, own);
@@ -264,7 +276,7 @@ rsb_judge_placed(struct rsb_fs *fs, const struct rsb_inode *inode)
 
 		ask(&q, fs, inode, own);
 		/* A copy that was trusted before gives way to what the user wants now. */
-		if (is_own_place(&q) &&
+		if (get_own(&q, inode, &own) &&
 			(rsb_gitallow_judge(&q.what, &view, why) == RSB_GITALLOW_HELD ||
 				q.what.trusted))
 			trust(&q, own);
@@ -273,17 +285,35 @@ rsb_judge_placed(struct rsb_fs *fs, const struct rsb_inode *inode)
 
 void
 rsb_judge_moved(struct rsb_fs *fs, const struct rsb_inode *dir, const char *name,
-	const struct rsb_inode *newdir, const char *newname)
+	const struct rsb_inode *newdir, const char *newname, bool swap)
 {
+	const bool is_sure = rsb_gitplace_is_sure(newdir);
 	RSB_CLEANUP(rsb_buf_done) struct rsb_buf from = { .max = RSB_PATH_MAX + 1 };
 	RSB_CLEANUP(rsb_buf_done) struct rsb_buf to = { .max = RSB_PATH_MAX + 1 };
 
-	if (!rsb_gitcopy_count(fs->judge->trust) || rsb_gitplace_path(dir, name, &from) < 0 ||
+	if ((!rsb_gitcopy_count(fs->judge->trust) && rsb_list_empty(&fs->wrotes)) ||
+		rsb_gitplace_path(dir, name, &from) < 0 ||
 		rsb_gitplace_path(newdir, newname, &to) < 0)
+		return;
+	rsb_wrote_moved(fs, (const char *)rsb_buf_head(&from), (const char *)rsb_buf_head(&to),
+		swap, is_sure);
+	if (swap || !is_sure || !rsb_gitplace_is_sure(dir))
 		return;
 	if (rsb_gitcopy_move(fs->judge->trust, (const char *)rsb_buf_head(&from),
 		    (const char *)rsb_buf_head(&to)) < 0)
 		rsb_warn("without memory, what was trusted stays at its old name");
+}
+
+void
+rsb_judge_linked(
+	struct rsb_fs *fs, struct rsb_inode *inode, const struct rsb_inode *dir, const char *name)
+{
+	RSB_CLEANUP(rsb_buf_done) struct rsb_buf path = { .max = RSB_PATH_MAX + 1 };
+
+	if (!inode->wrote || rsb_gitplace_path(dir, name, &path) < 0)
+		return;
+	rsb_wrote_linked(inode, (const char *)rsb_buf_head(&path));
+	rsb_judge_placed(fs, inode);
 }
 
 void

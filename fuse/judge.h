@@ -33,13 +33,16 @@ rsb_nodiscard int rsb_judge_text(struct rsb_fs *fs, const struct rsb_inode *inod
 void rsb_judge_refuse(struct rsb_fs *fs, const struct rsb_inode *inode, const char *why);
 
 /*
- * A local program closed it, having written, or gave it a name: what is known to be the user's own
- * is trusted there.
+ * A local program closed it, having written, or moved it to where it was: what is known to be the
+ * user's own there is trusted there.
  */
 void rsb_judge_placed(struct rsb_fs *fs, const struct rsb_inode *inode);
-/* A local program renamed what was called name in dir. */
+/* A local program renamed what was called name in dir; swap: with what was called newname. */
 void rsb_judge_moved(struct rsb_fs *fs, const struct rsb_inode *dir, const char *name,
-	const struct rsb_inode *newdir, const char *newname);
+	const struct rsb_inode *newdir, const char *newname, bool swap);
+/* A local program called inode name in dir as well. */
+void rsb_judge_linked(
+	struct rsb_fs *fs, struct rsb_inode *inode, const struct rsb_inode *dir, const char *name);
 /* name in dir is gone. */
 void rsb_judge_gone(struct rsb_fs *fs, const struct rsb_inode *dir, struct rsb_bytes name);
 

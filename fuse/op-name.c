@@ -261,8 +261,10 @@ on_link(struct rsb_fop *fop, int r, const void *rep)
 		return;
 	}
 	rsb_fop_changed(fop, &entry->dir, inode == fop->other ? &entry->attr : NULL);
+	if (inode == fop->other)
+		rsb_inode_linked(inode, fop->inode, rsb_bytes_str(fop->name));
 	rsb_fs_name(fs, fop->inode, rsb_bytes_str(fop->name), inode, fop->since);
-	rsb_judge_placed(fs, inode);
+	rsb_judge_linked(fs, inode, fop->inode, fop->name);
 	if (fop->req)
 		rsb_reply_req_entry(fop->req, fop->inode, fop->name, inode);
 	rsb_fop_free(fop);
@@ -359,27 +361,31 @@ on_rename(struct rsb_fop *fop, int r, const void *rep)
 	over = got->over_id ? rsb_inode_by_id(fs->inodes, got->over_id) : NULL;
 	if (over)
 		rsb_fs_learn(fs, over, &got->over, fop->since);
-	if (!(fop->flags & RENAME_EXCHANGE))
-		rsb_judge_moved(fs, fop->inode, fop->name, fop->other, fop->newname);
+	rsb_judge_moved(
+		fs, fop->inode, fop->name, fop->other, fop->newname, fop->flags & RENAME_EXCHANGE);
 	/* The table may know another file under the name than the one that was there. */
 	if (moved && moved->wire.ino != got->attr.ino)
 		moved = NULL;
 	if (moved) {
+		rsb_inode_moved(moved, fop->inode, name, fop->other, newname);
 		rsb_fs_name(fs, fop->other, newname, rsb_inode_ref(moved), fop->since);
 		rsb_fs_learn(fs, moved, &got->attr, fop->since);
 		rsb_judge_placed(fs, moved);
 	} else {
 		/* Its ctime has moved, and nobody can say whose that is. */
 		rsb_fs_drop_locked(fs);
-		rsb_inodes_hint_moved(fs->inodes, fop->inode, name, fop->other, newname);
+		rsb_inodes_hint_moved(
+			fs->inodes, fop->inode, name, fop->other, newname, S_ISDIR(got->attr.mode));
 	}
 	if (!(fop->flags & RENAME_EXCHANGE)) {
 		rsb_fs_name(fs, fop->inode, name, NULL, fop->since);
 	} else if (over) {
+		rsb_inode_moved(over, fop->other, newname, fop->inode, name);
 		rsb_fs_name(fs, fop->inode, name, over, fop->since);
 	} else {
 		rsb_names_drop(fs->names, fop->inode, name);
-		rsb_inodes_hint_moved(fs->inodes, fop->other, newname, fop->inode, name);
+		rsb_inodes_hint_moved(
+			fs->inodes, fop->other, newname, fop->inode, name, S_ISDIR(got->over.mode));
 	}
 	rsb_inode_unref(moved);
 	rsb_reply_err(fop, 0);

@@ -1,20 +1,73 @@
 /* SPDX-License-Identifier: MIT */
 #include "fuse/wrote.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "fuse/gitplace.h"
+#include "util/str.h"
 
 struct rsb_wrote {
 	struct rsb_list age;
 	struct rsb_fs *fs;
 	struct rsb_inode *inode;
 	struct rsb_buf text;
+	char *places[RSB_GITPLACES_MAX]; /* paths below the root at which it is the user's own */
+	size_t n_place;
 	uint64_t generation;
 };
 
-/* What one costs beside its text. */
-#define SIZE_OF(wrote) (rsb_buf_len(&(wrote)->text) + sizeof(struct rsb_wrote))
+static size_t
+size_of(const struct rsb_wrote *wrote)
+{
+	size_t size = rsb_buf_len(&wrote->text) + sizeof(*wrote);
+
+	for (size_t i = 0; i < wrote->n_place; i++)
+		size += strlen(wrote->places[i]);
+	return size;
+}
+
+/* The others move up. */
+static void
+drop_place(struct rsb_wrote *wrote, size_t i)
+{
+	wrote->fs->wrote_size -= strlen(wrote->places[i]);
+	free(wrote->places[i]);
+	wrote->n_place--;
+	memmove(&wrote->places[i], &wrote->places[i + 1],
+		(wrote->n_place - i) * sizeof(wrote->places[0]));
+}
+
+static void
+drop_places(struct rsb_wrote *wrote)
+{
+	while (wrote->n_place)
+		drop_place(wrote, wrote->n_place - 1);
+}
+
+/* Takes path; NULL: it is not known. */
+static void
+add_place(struct rsb_wrote *wrote, char *path)
+{
+	if (!path)
+		return;
+	if (wrote->n_place == RSB_GITPLACES_MAX)
+		drop_place(wrote, 0);
+	wrote->places[wrote->n_place++] = path;
+	wrote->fs->wrote_size += strlen(path);
+}
+
+static char *
+place_of(const struct rsb_inode *inode)
+{
+	RSB_CLEANUP(rsb_buf_done) struct rsb_buf path = { .max = RSB_PATH_MAX + 1 };
+	const struct rsb_inode *dir = rsb_inode_by_nodeid(inode->set, inode->parent);
+
+	if (!inode->name || !dir || !rsb_gitplace_is_sure(inode) ||
+		rsb_gitplace_path(dir, inode->name, &path) < 0)
+		return NULL;
+	return strdup((const char *)rsb_buf_head(&path));
+}
 
 void
 rsb_wrote_drop(struct rsb_inode *inode)
@@ -23,7 +76,8 @@ rsb_wrote_drop(struct rsb_inode *inode)
 
 	if (!wrote)
 		return;
-	wrote->fs->wrote_size -= SIZE_OF(wrote);
+	drop_places(wrote);
+	wrote->fs->wrote_size -= size_of(wrote);
 	rsb_list_remove(&wrote->age);
 	rsb_buf_done(&wrote->text);
 	free(wrote);
@@ -34,6 +88,11 @@ static void
 renew(struct rsb_fs *fs, struct rsb_wrote *wrote)
 {
 	wrote->generation = fs->cache.generation;
+	/* What it holds now was written at the one place where it is. */
+	if (wrote->n_place > 1 || !rsb_gitplace_is_sure(wrote->inode)) {
+		drop_places(wrote);
+		add_place(wrote, place_of(wrote->inode));
+	}
 	rsb_list_remove(&wrote->age);
 	rsb_list_append(&fs->wrotes, &wrote->age);
 	while (fs->wrote_size > RSB_WROTE_BYTES_MAX)
@@ -56,7 +115,8 @@ rsb_wrote_begin(struct rsb_fs *fs, struct rsb_inode *inode, struct rsb_bytes tex
 	rsb_list_init(&wrote->age);
 	rsb_buf_init(&wrote->text, RSB_GITALLOW_MAX);
 	inode->wrote = wrote;
-	fs->wrote_size += SIZE_OF(wrote);
+	fs->wrote_size += size_of(wrote);
+	add_place(wrote, place_of(inode));
 	rsb_wrote_put(fs, inode, 0, text, false);
 }
 
@@ -117,4 +177,68 @@ uint64_t
 rsb_wrote_generation(const struct rsb_inode *inode)
 {
 	return inode->wrote ? inode->wrote->generation : 0;
+}
+
+/* ---- places ---- */
+
+bool
+rsb_wrote_at(const struct rsb_inode *inode, const char *path, struct rsb_bytes *ret_text)
+{
+	for (size_t i = 0; inode->wrote && i < inode->wrote->n_place; i++) {
+		if (strcmp(inode->wrote->places[i], path) == 0)
+			return rsb_wrote_get(inode, ret_text);
+	}
+	return false;
+}
+
+void
+rsb_wrote_linked(struct rsb_inode *inode, const char *path)
+{
+	if (inode->wrote && inode->wrote->n_place && rsb_gitplace_is_sure(inode))
+		add_place(inode->wrote, strdup(path));
+}
+
+static bool
+is_below(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
+}
+
+/* What lies at from or below lies at to; an old place of its own stays, as the inode's do. */
+static void
+move_place(struct rsb_wrote *wrote, size_t i, const char *from, const char *to)
+{
+	const char *rest = wrote->places[i] + strlen(from);
+	char *path = rsb_str_printf("%s%s", to, rest);
+
+	if (*rest || !path || wrote->n_place == RSB_GITPLACES_MAX)
+		drop_place(wrote, i);
+	add_place(wrote, path);
+}
+
+void
+rsb_wrote_moved(struct rsb_fs *fs, const char *from, const char *to, bool swap, bool to_sure)
+{
+	struct rsb_list *pos;
+
+	rsb_list_for_each (pos, &fs->wrotes) {
+		struct rsb_wrote *wrote = rsb_list_entry(pos, struct rsb_wrote, age);
+
+		/* Backwards: what is added is not looked at again. */
+		for (size_t i = wrote->n_place; i-- > 0;) {
+			if (is_below(wrote->places[i], to)) {
+				if (swap)
+					move_place(wrote, i, to, from);
+				else
+					drop_place(wrote, i);
+			} else if (is_below(wrote->places[i], from)) {
+				if (to_sure)
+					move_place(wrote, i, from, to);
+				else
+					drop_place(wrote, i);
+			}
+		}
+	}
 }

@@ -5,7 +5,12 @@
 /*
  * What local programs wrote into files that git may run programs from: the whole contents, from
  * the moment that a file is empty, or was served as it is, for as long as every change is seen.
- * A file whose contents in the sandbox are these is the user's own.
+ * A file whose contents in the sandbox are these is the user's own, at the place where
+ * it was written and nowhere else: git here also writes what the sandbox made up (messages, files
+ * of a commit), and the sandbox may link or move that to where it is run. The place is the path by
+ * which the file was opened; what a local program renames or links goes along, since whoever puts a
+ * file into a repository by its name means it. A crash of the daemon forgets all: then it is the
+ * sandbox's, until it is written or accepted again.
  *
  * Only of files in and near repositories (fuse/gitplace.h), up to RSB_GITALLOW_MAX each and
  * RSB_WROTE_BYTES_MAX together; the oldest give way. All under the lock of fuse/fs.h.
@@ -25,6 +30,12 @@ void rsb_wrote_cut(struct rsb_fs *fs, struct rsb_inode *inode, uint64_t size);
 void rsb_wrote_drop(struct rsb_inode *inode);
 /* false: not known. Borrowed until the next change. */
 bool rsb_wrote_get(const struct rsb_inode *inode, struct rsb_bytes *ret_text);
+/* false: not known, or not written at path. */
+bool rsb_wrote_at(const struct rsb_inode *inode, const char *path, struct rsb_bytes *ret_text);
+/* A local program made path another name of it. */
+void rsb_wrote_linked(struct rsb_inode *inode, const char *path);
+/* It renamed from to to, or swapped them. to_sure: rsb_gitplace_is_sure() of the new directory. */
+void rsb_wrote_moved(struct rsb_fs *fs, const char *from, const char *to, bool swap, bool to_sure);
 /* The generation of the cache in which it was changed last. */
 uint64_t rsb_wrote_generation(const struct rsb_inode *inode);
 

@@ -315,6 +315,101 @@ def test_a_repository_in_a_commit(world):
         check("r/bare/config" in paths, paths)
 
 
+@contextlib.contextmanager
+def held_open(*paths):
+    """As a shell or an editor does that has them in use: their inodes live on whatever their names."""
+    fds = [os.open(path, os.O_PATH) for path in paths]
+    yield
+    for fd in fds:
+        os.close(fd)
+
+
+# name -> (what git here writes for the sandbox, what the sandbox makes of it)
+LAUNDRIES = {
+    "a message becomes the configuration": (".git/COMMIT_EDITMSG", "ln -f .git/COMMIT_EDITMSG .git/config"),
+    "a message is moved to the configuration": (".git/COMMIT_EDITMSG", "mv .git/COMMIT_EDITMSG .git/config"),
+    "a file becomes the configuration": ("hooks/cfg", "mv hooks/cfg .git/config"),
+    "a file becomes a hook": ("hooks/post-checkout", "mv hooks/post-checkout .git/hooks/"),
+    "a directory becomes that of the hooks": ("hooks/post-checkout", "rm -rf .git/hooks; mv hooks .git/hooks"),
+    "a directory is swapped with the repository": ("hooks/post-checkout", "mv .git x; mkdir .git; mv x/* .git; "
+                                                   "rm -rf .git/hooks; mv hooks .git/"),
+}
+
+
+def test_what_git_here_wrote_for_the_sandbox_is_not_the_users(world):
+    with world.sandbox() as box:
+        ways = [(way, key) for way in LAUNDRIES for key in ("fsmonitor = ./evil", "hooksPath = hooks")]
+        sprung = []
+        for i, (way, key) in enumerate(ways):
+            written, script = LAUNDRIES[way]
+            trap = Trap(box, f"w{i}")
+            # The sandbox proposes a commit, git here checks it out and makes another with its message.
+            trap.sh(f"printf '[core]\n\t{key}\n' > msg; git checkout -q other; mkdir -p hooks; cp msg hooks/cfg; "
+                    "cp evil hooks/post-checkout; cp evil hooks/post-index-change; git add -f hooks; "
+                    "git commit -qF msg; git checkout -q main")
+            git(box, "checkout", "-q", "other", cwd=trap.repo, status=0)
+            git(box, "commit", "-q", "--allow-empty", "-F", "msg", cwd=trap.repo, status=0)
+            with held_open(*(f"{trap.repo}/{name}" for name in (written, os.path.dirname(written)))):
+                trap.sh(script)
+                git(box, "checkout", "-q", "main", cwd=trap.repo)
+                trap.work()
+            if trap.sprung():
+                sprung.append(f"{way}, {key}")
+        equal(sprung, [], "the sandbox's program ran here")
+
+
+def test_what_people_write_in_a_repository_is_theirs(world):
+    """However their programs write it: at once, by another name, in a directory that is moved."""
+    canary = world.dir("canary") + "/theirs"
+    with world.sandbox() as box:
+        def value(key, cwd):
+            return git(box, "config", key, cwd=cwd).stdout
+
+        for command in (None, ["rsb-exec", "sh", "-c", "echo go; read x"]):
+            busy = command and subprocess.Popen(command, cwd=box.mount, env=world.env, stdin=subprocess.PIPE,
+                                                stdout=subprocess.PIPE)
+            if busy:
+                equal(busy.stdout.readline(), b"go\n")
+            repo = box.path("busy" if busy else "idle")
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(canary)
+            git(box, "init", "-q", "-b", "main", repo, cwd=box.mount, status=0)
+            git(box, "config", "core.pager", "less -F", cwd=repo, status=0)
+            world.run("sh", "-ec", "cd .git; printf '[core]\n\tsshCommand = x\n' > t; cat config >> t; mv t config", cwd=repo)
+            equal(value("core.sshCommand", repo), b"x\n", "another name")
+            world.run("sh", "-ec", "printf '[core]\n\teditor = y\n' >> .git/config", cwd=repo)
+            equal(value("core.editor", repo), b"y\n", "appended")
+            world.run("sed", "-i", "s/editor = y/editor = z/", f"{repo}/.git/config")
+            equal(value("core.editor", repo), b"z\n", "sed")
+            hook(f"{repo}/.git/hooks/t", canary)
+            world.run("sh", "-ec", "cd .git/hooks; cp t post-checkout; cp t x; mv x pre-commit; ln t post-commit; rm t", cwd=repo)
+            for args in (("config", "user.name", "u"), ("config", "user.email", "u@u"),
+                         ("commit", "-q", "--allow-empty", "-m", "one"), ("checkout", "-q", "-b", "other")):
+                git(box, *args, cwd=repo, status=0)
+            equal(ran(canary), 3, "three hooks")
+            os.unlink(canary)
+            # A whole repository, moved to where it is to be; and others that git makes inside.
+            os.rename(f"{repo}/.git", f"{repo}/new")
+            os.rename(f"{repo}/new", f"{repo}/.git")
+            os.rename(repo, repo + "2")
+            repo += "2"
+            git(box, "checkout", "-q", "main", cwd=repo, status=0)
+            equal(ran(canary), 1, "a hook, after renames")
+            git(box, "config", "core.pager", "more", cwd=repo, status=0)
+            equal(value("core.pager", repo), b"more\n")
+            world.run("git", "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", f"{repo}/.git", "sub",
+                      cwd=repo)
+            git(box, "config", "core.pager", "sub", cwd=f"{repo}/sub", status=0)
+            equal(value("core.pager", f"{repo}/sub"), b"sub\n")
+            git(box, "worktree", "add", "-q", f"{repo}-w", cwd=repo, status=0)
+            git(box, "clone", "-q", repo, f"{repo}-c", cwd=box.mount, status=0)
+            git(box, "config", "core.pager", "c", cwd=f"{repo}-c", status=0)
+            equal(value("core.pager", f"{repo}-c"), b"c\n")
+            equal(box.status()["held_back"], 0)
+            if busy:
+                busy.communicate(b"\n", timeout=60)
+
+
 def test_a_race_for_the_config(world):
     """The sandbox changes the file all the time: each read is of one judged text."""
     with world.sandbox() as box:

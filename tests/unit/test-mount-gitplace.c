@@ -204,6 +204,44 @@ START_TEST(what_may_be_renamed_into_place_is_near)
 }
 END_TEST
 
+START_TEST(what_the_sandbox_moves_in_a_repository_is_not_sure)
+{
+	struct world w;
+	struct rsb_inode *root;
+	struct rsb_inode *git;
+	struct rsb_inode *hooks;
+	struct rsb_inode *hook;
+	struct rsb_inode *src;
+	struct rsb_inode *file;
+
+	world_new(&w);
+	root = rsb_inode_root(w.inodes);
+	git = seen(&w, S_IFDIR, NULL, ".git");
+	src = seen(&w, S_IFDIR, NULL, "src");
+	hooks = seen(&w, S_IFDIR, src, "hooks");
+	hook = seen(&w, S_IFREG, hooks, "x");
+	file = seen(&w, S_IFREG, git, "COMMIT_EDITMSG");
+	ck_assert(rsb_gitplace_is_sure(hook));
+	/* Outside nobody minds, and what a local program does is what it seems. */
+	rsb_inode_hint(src, root, rsb_bytes_str("lib"));
+	rsb_inode_linked(file, git, rsb_bytes_str("config"));
+	ck_assert(rsb_gitplace_is_sure(hook));
+	ck_assert(rsb_gitplace_is_sure(file));
+	rsb_inode_hint(file, git, rsb_bytes_str("COMMIT_EDITMSG"));
+	ck_assert(!rsb_gitplace_is_sure(file));
+	/* Into a repository, and back: for good, and with all that is below. */
+	rsb_inode_hint(hooks, git, rsb_bytes_str("hooks"));
+	ck_assert(!rsb_gitplace_is_sure(hook));
+	rsb_inode_hint(hooks, src, rsb_bytes_str("hooks"));
+	ck_assert(!rsb_gitplace_is_sure(hook));
+	/* Not even the repository itself. */
+	ck_assert(rsb_gitplace_is_sure(git));
+	rsb_inode_hint(git, root, rsb_bytes_str("other"));
+	ck_assert(!rsb_gitplace_is_sure(git));
+	world_free(&w);
+}
+END_TEST
+
 /* The kernel asks for all names again but those of the directory that git is in. */
 START_TEST(a_crash_does_not_make_a_repository_an_ordinary_directory)
 {
@@ -241,6 +279,7 @@ main(void)
 		too_many_names_make_it_anything,
 		links_of_a_repository_are_known,
 		what_may_be_renamed_into_place_is_near,
+		what_the_sandbox_moves_in_a_repository_is_not_sure,
 		a_crash_does_not_make_a_repository_an_ordinary_directory,
 	};
 

@@ -239,7 +239,7 @@ START_TEST(what_lies_in_a_directory_moves_with_it)
 	rsb_inode_hint(b, a, rsb_bytes_str("b"));
 	rsb_inode_hint(link, b, rsb_bytes_str("l"));
 	ck_assert_int_eq(rsb_inode_depth(link), 2);
-	rsb_inodes_hint_moved(w.inodes, a, rsb_bytes_str("b"), root, rsb_bytes_str("c"));
+	rsb_inodes_hint_moved(w.inodes, a, rsb_bytes_str("b"), root, rsb_bytes_str("c"), true);
 	ck_assert_int_eq(rsb_inode_depth(link), 1);
 	/* Back again it counts as where it was: that only refuses too much. */
 	rsb_inode_hint(b, a, rsb_bytes_str("b"));
