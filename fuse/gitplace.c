@@ -137,6 +137,12 @@ kind_of(const struct rsb_inode *dir, const char *name)
 	return RSB_GIT_NONE;
 }
 
+enum rsb_git_kind
+rsb_gitplace_kind(const struct rsb_inode *dir, const char *name)
+{
+	return kind_of(dir, name);
+}
+
 /* ---- where it was seen before ---- */
 
 bool

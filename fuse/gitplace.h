@@ -64,6 +64,8 @@ void rsb_gitplaces_free(struct rsb_gitplaces *places);
 /* Walks the places that matter; *cursor starts at 0. Borrowed. false: no more. */
 bool rsb_gitplace_next(
 	const struct rsb_inode *inode, size_t *cursor, struct rsb_gitplace *ret_place);
+/* What a file is that is called name in dir now. */
+enum rsb_git_kind rsb_gitplace_kind(const struct rsb_inode *dir, const char *name);
 /* A file (a symbolic link: what it stands for) that git takes something from. */
 bool rsb_gitplace_matters(const struct rsb_inode *inode);
 /* It may be one that matters: its name went with a crash, and was not given to the kernel since. */

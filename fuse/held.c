@@ -30,8 +30,8 @@ rsb_held_done(struct rsb_held_set *set)
 		drop(set, rsb_list_entry(set->age.next, struct rsb_held, age));
 }
 
-static struct rsb_held *
-find(const struct rsb_held_set *set, const char *path)
+struct rsb_held *
+rsb_held_find(const struct rsb_held_set *set, const char *path)
 {
 	struct rsb_list *pos;
 
@@ -48,7 +48,7 @@ bool
 rsb_held_add(
 	struct rsb_held_set *set, const char *path, const char *why, const struct rsb_bytes *text)
 {
-	struct rsb_held *old = find(set, path);
+	struct rsb_held *old = rsb_held_find(set, path);
 	const size_t size = text ? text->size : 0;
 	bool is_new = !old || strcmp(old->why, why) != 0;
 	struct rsb_held *held = calloc(1, sizeof(*held) + size);
@@ -77,7 +77,7 @@ rsb_held_add(
 void
 rsb_held_remove(struct rsb_held_set *set, const char *path)
 {
-	struct rsb_held *held = find(set, path);
+	struct rsb_held *held = rsb_held_find(set, path);
 
 	if (held)
 		drop(set, held);

@@ -40,6 +40,8 @@ void rsb_held_done(struct rsb_held_set *set);
 bool rsb_held_add(
 	struct rsb_held_set *set, const char *path, const char *why, const struct rsb_bytes *text);
 void rsb_held_remove(struct rsb_held_set *set, const char *path);
+/* NULL: it is not held. Borrowed. */
+struct rsb_held *rsb_held_find(const struct rsb_held_set *set, const char *path);
 /* The next of path or below it ("": all); *cursor starts at NULL. The one returned may go. */
 struct rsb_held *rsb_held_next(
 	const struct rsb_held_set *set, const char *path, struct rsb_list **cursor);

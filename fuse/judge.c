@@ -11,6 +11,7 @@
 #include "fuse/gitplace.h"
 #include "fuse/wrote.h"
 #include "keeper/gitcopy.h"
+#include "keeper/gitview.h"
 #include "util/fd.h"
 #include "util/log.h"
 #include "util/str.h"
@@ -267,20 +268,35 @@ rsb_judge_placed(struct rsb_fs *fs, const struct rsb_inode *inode)
 	struct rsb_bytes own;
 	size_t cursor = 0;
 
-	if (!rsb_wrote_get(inode, &own))
+	if (!inode->wrote)
 		return;
 	while (rsb_gitplace_next(inode, &cursor, &place)) {
 		RSB_CLEANUP(question_done) struct question q = { .place = place };
 		RSB_CLEANUP(rsb_buf_done) struct rsb_buf view = { .max = 2 * RSB_GITALLOW_MAX };
 		char why[RSB_GITALLOW_WHY_MAX];
 
-		ask(&q, fs, inode, own);
+		ask(&q, fs, inode, (struct rsb_bytes){ 0 });
+		if (!get_own(&q, inode, &own))
+			continue;
+		q.what.text = own;
 		/* A copy that was trusted before gives way to what the user wants now. */
-		if (get_own(&q, inode, &own) &&
-			(rsb_gitallow_judge(&q.what, &view, why) == RSB_GITALLOW_HELD ||
-				q.what.trusted))
+		if (q.what.trusted || rsb_gitallow_judge(&q.what, &view, why) == RSB_GITALLOW_HELD)
 			trust(&q, own);
 	}
+}
+
+void
+rsb_judge_placed_at(struct rsb_fs *fs, const struct rsb_inode *dir, const char *name)
+{
+	RSB_CLEANUP(rsb_buf_done) struct rsb_buf path = { .max = RSB_PATH_MAX + 1 };
+	const struct rsb_inode *inode;
+	struct rsb_bytes text;
+
+	if (rsb_list_empty(&fs->wrotes) || rsb_gitplace_path(dir, name, &path) < 0)
+		return;
+	inode = rsb_wrote_find(fs, (const char *)rsb_buf_head(&path), &text);
+	if (inode)
+		rsb_judge_placed(fs, inode);
 }
 
 void
@@ -314,6 +330,23 @@ rsb_judge_linked(
 		return;
 	rsb_wrote_linked(inode, (const char *)rsb_buf_head(&path));
 	rsb_judge_placed(fs, inode);
+}
+
+int
+rsb_judge_kept(struct rsb_fs *fs, const struct rsb_inode *inode, const struct rsb_gitplace *place,
+	struct rsb_bytes ours, struct rsb_buf *out)
+{
+	RSB_CLEANUP(question_done) struct question q = { .place = *place };
+	const struct rsb_held *held;
+
+	if (place->kind != RSB_GIT_CONFIG)
+		return 0;
+	ask(&q, fs, inode, (struct rsb_bytes){ 0 });
+	held = rsb_buf_len(&q.path) ? rsb_held_find(&fs->judge->held, path_of(&q)) : NULL;
+	if (!held || held->fixed)
+		return 0;
+	q.what.text = (struct rsb_bytes){ held->text, held->size };
+	return rsb_gitview_kept(&q.what, ours, out);
 }
 
 void

@@ -15,6 +15,7 @@
 #include "fuse/fs.h"
 #include "fuse/held.h"
 
+struct rsb_gitplace;
 struct rsb_judge;
 
 /* trust_file: loaded now, and where to save; NULL: nothing is saved. */
@@ -37,9 +38,17 @@ void rsb_judge_refuse(struct rsb_fs *fs, const struct rsb_inode *inode, const ch
  * user's own there is trusted there.
  */
 void rsb_judge_placed(struct rsb_fs *fs, const struct rsb_inode *inode);
+/* The same for what lies there by the notes of fuse/wrote.h. */
+void rsb_judge_placed_at(struct rsb_fs *fs, const struct rsb_inode *dir, const char *name);
 /* A local program renamed what was called name in dir; swap: with what was called newname. */
 void rsb_judge_moved(struct rsb_fs *fs, const struct rsb_inode *dir, const char *name,
 	const struct rsb_inode *newdir, const char *newname, bool swap);
+/*
+ * A local program is about to put inode, which holds ours, at place: appends to out what is to be
+ * appended to it, since it was held back from whoever looked at that place last (keeper/gitview.h).
+ */
+rsb_nodiscard int rsb_judge_kept(struct rsb_fs *fs, const struct rsb_inode *inode,
+	const struct rsb_gitplace *place, struct rsb_bytes ours, struct rsb_buf *out);
 /* A local program called inode name in dir as well. */
 void rsb_judge_linked(
 	struct rsb_fs *fs, struct rsb_inode *inode, const struct rsb_inode *dir, const char *name);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fuse/giveback.h"
 #include "fuse/guardload.h"
 #include "fuse/hold.h"
 #include "fuse/judge.h"
@@ -376,6 +377,7 @@ on_rename(struct rsb_fop *fop, int r, const void *rep)
 		rsb_fs_drop_locked(fs);
 		rsb_inodes_hint_moved(
 			fs->inodes, fop->inode, name, fop->other, newname, S_ISDIR(got->attr.mode));
+		rsb_judge_placed_at(fs, fop->other, fop->newname);
 	}
 	if (!(fop->flags & RENAME_EXCHANGE)) {
 		rsb_fs_name(fs, fop->inode, name, NULL, fop->since);
@@ -396,6 +398,7 @@ op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t newpar
 	const char *newname, unsigned int flags)
 {
 	struct rsb_inode *newdir = rsb_fop_inode(req, newparent);
+	const bool is_old = rsb_fop_is_old(rsb_fop_fs(req));
 	struct rsb_rename_req msg;
 	struct rsb_fop *fop;
 
@@ -411,6 +414,8 @@ op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t newpar
 	fop->other = rsb_inode_ref(newdir);
 	fop->flags = flags;
 	(void)snprintf(fop->newname, sizeof(fop->newname), "%s", newname);
+	if (!flags && !is_old)
+		rsb_giveback(fop->fs, fop->inode, fop->name, newdir, fop->newname);
 	msg = (struct rsb_rename_req){
 		.parent = fop->inode->wire,
 		.name = rsb_bytes_str(name),

@@ -14,6 +14,7 @@ struct rsb_wrote {
 	struct rsb_buf text;
 	char *places[RSB_GITPLACES_MAX]; /* paths below the root at which it is the user's own */
 	size_t n_place;
+	bool has_more; /* the file holds more than text, see fuse/giveback.h */
 	uint64_t generation;
 };
 
@@ -131,6 +132,10 @@ rsb_wrote_put(struct rsb_fs *fs, struct rsb_inode *inode, uint64_t offset, struc
 
 	if (!wrote)
 		return;
+	if (wrote->has_more) {
+		rsb_wrote_drop(inode);
+		return;
+	}
 	text = &wrote->text;
 	at = (size_t)offset;
 	if (offset > rsb_buf_len(text) || (append && offset != rsb_buf_len(text))) {
@@ -155,7 +160,7 @@ rsb_wrote_cut(struct rsb_fs *fs, struct rsb_inode *inode, uint64_t size)
 
 	if (size == 0) {
 		rsb_wrote_begin(fs, inode, (struct rsb_bytes){ 0 });
-	} else if (wrote && size <= rsb_buf_len(&wrote->text)) {
+	} else if (wrote && !wrote->has_more && size <= rsb_buf_len(&wrote->text)) {
 		fs->wrote_size -= rsb_buf_len(&wrote->text) - (size_t)size;
 		wrote->text.size = wrote->text.off + (size_t)size;
 		renew(fs, wrote);
@@ -167,7 +172,7 @@ rsb_wrote_cut(struct rsb_fs *fs, struct rsb_inode *inode, uint64_t size)
 bool
 rsb_wrote_get(const struct rsb_inode *inode, struct rsb_bytes *ret_text)
 {
-	if (!inode->wrote)
+	if (!inode->wrote || inode->wrote->has_more)
 		return false;
 	*ret_text = rsb_buf_view(&inode->wrote->text);
 	return true;
@@ -184,11 +189,37 @@ rsb_wrote_generation(const struct rsb_inode *inode)
 bool
 rsb_wrote_at(const struct rsb_inode *inode, const char *path, struct rsb_bytes *ret_text)
 {
-	for (size_t i = 0; inode->wrote && i < inode->wrote->n_place; i++) {
-		if (strcmp(inode->wrote->places[i], path) == 0)
-			return rsb_wrote_get(inode, ret_text);
+	const struct rsb_wrote *wrote = inode->wrote;
+
+	for (size_t i = 0; wrote && i < wrote->n_place; i++) {
+		if (strcmp(wrote->places[i], path) == 0) {
+			*ret_text = rsb_buf_view(&wrote->text);
+			return true;
+		}
 	}
 	return false;
+}
+
+struct rsb_inode *
+rsb_wrote_find(const struct rsb_fs *fs, const char *path, struct rsb_bytes *ret_text)
+{
+	const struct rsb_list *pos;
+
+	/* The newest first: it is what lies there. */
+	for (pos = fs->wrotes.prev; pos != &fs->wrotes; pos = pos->prev) {
+		struct rsb_inode *inode = rsb_list_entry(pos, struct rsb_wrote, age)->inode;
+
+		if (rsb_wrote_at(inode, path, ret_text))
+			return inode;
+	}
+	return NULL;
+}
+
+void
+rsb_wrote_set_more(struct rsb_inode *inode)
+{
+	if (inode->wrote)
+		inode->wrote->has_more = true;
 }
 
 void

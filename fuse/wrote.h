@@ -28,10 +28,15 @@ void rsb_wrote_put(struct rsb_fs *fs, struct rsb_inode *inode, uint64_t offset,
 void rsb_wrote_cut(struct rsb_fs *fs, struct rsb_inode *inode, uint64_t size);
 /* It was changed in a way that is not seen. */
 void rsb_wrote_drop(struct rsb_inode *inode);
-/* false: not known. Borrowed until the next change. */
+/* What it holds. false: not known. Borrowed until the next change. */
 bool rsb_wrote_get(const struct rsb_inode *inode, struct rsb_bytes *ret_text);
 /* false: not known, or not written at path. */
 bool rsb_wrote_at(const struct rsb_inode *inode, const char *path, struct rsb_bytes *ret_text);
+/* The inode that was written at path, borrowed; NULL: none such. */
+struct rsb_inode *rsb_wrote_find(
+	const struct rsb_fs *fs, const char *path, struct rsb_bytes *ret_text);
+/* Something is appended that is not of local programs: only the places of text count yet. */
+void rsb_wrote_set_more(struct rsb_inode *inode);
 /* A local program made path another name of it. */
 void rsb_wrote_linked(struct rsb_inode *inode, const char *path);
 /* It renamed from to to, or swapped them. to_sure: rsb_gitplace_is_sure() of the new directory. */

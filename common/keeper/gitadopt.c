@@ -5,12 +5,15 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "keeper/gitallow.h"
 #include "keeper/gitconfig.h"
 #include "keeper/gitcopy.h"
 #include "util/fd.h"
 #include "util/str.h"
+
+#define LEVELS_MAX 32u /* directories between the root and a submodule's repository */
 
 /* The text of a regular file, as it goes in. -ENOENT: there is no such. */
 static int
@@ -30,33 +33,44 @@ read_text(int dir, const char *name, enum rsb_git_kind kind, struct rsb_buf *tex
 	return r < 0 ? r : rsb_gitconfig_strip(rsb_buf_view(&whole), text, &cut);
 }
 
+/* A repository, or a directory of several. */
+struct place {
+	struct rsb_gitcopy *copies;
+	int dir;
+	const char *path; /* below what was synced in */
+	size_t level;     /* directories that it is deep */
+};
+
+static int adopt_below(const struct place *place, const char *name);
+
 /* One that cannot be read or is too long stays what it is: not trusted. */
 static int
-adopt(struct rsb_gitcopy *copies, int git, const char *name, enum rsb_git_kind kind)
+adopt(const struct place *git, const char *name, enum rsb_git_kind kind)
 {
 	RSB_CLEANUP(rsb_buf_done) struct rsb_buf text = { .max = RSB_GITALLOW_MAX };
 	RSB_CLEANUP(rsb_buf_done) struct rsb_buf view = { .max = RSB_GITALLOW_MAX };
-	rsb_autofree char *path = rsb_str_path(".git", name);
+	rsb_autofree char *path = rsb_str_path(git->path, name);
 	struct rsb_gitallow what = {
 		.kind = kind,
-		.place = { .workspace = "", .mountpoint = "", .depth = 1 },
+		.place = { .workspace = "", .mountpoint = "", .depth = git->level },
 	};
 	char why[RSB_GITALLOW_WHY_MAX];
 	int r;
 
 	if (!path)
 		return -ENOMEM;
-	if (read_text(git, name, kind, &text) < 0)
+	if (read_text(git->dir, name, kind, &text) < 0)
 		return 0;
 	what.text = rsb_buf_view(&text);
 	r = rsb_gitallow_judge(&what, &view, why);
-	return r == RSB_GITALLOW_HELD ? rsb_gitcopy_put(copies, path, what.text) : rsb_min(r, 0);
+	return r == RSB_GITALLOW_HELD ? rsb_gitcopy_put(git->copies, path, what.text)
+				      : rsb_min(r, 0);
 }
 
 static int
-adopt_hooks(struct rsb_gitcopy *copies, int git)
+adopt_hooks(const struct place *git)
 {
-	int fd = openat(git, "hooks", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = openat(git->dir, "hooks", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	rsb_autoclosedir DIR *hooks = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *entry;
 	int r = 0;
@@ -68,9 +82,64 @@ adopt_hooks(struct rsb_gitcopy *copies, int git)
 		if (entry->d_name[0] == '.' || (end && strcmp(end, ".sample") == 0))
 			continue;
 		name = rsb_str_path("hooks", entry->d_name);
-		r = name ? adopt(copies, git, name, RSB_GIT_HOOK) : -ENOMEM;
+		r = name ? adopt(git, name, RSB_GIT_HOOK) : -ENOMEM;
 	}
 	return r;
+}
+
+/* Submodules have submodules again. */
+static int
+adopt_repository(const struct place *git)
+{
+	int r;
+
+	r = adopt(git, "config", RSB_GIT_CONFIG);
+	if (r >= 0)
+		r = adopt(git, "config.worktree", RSB_GIT_CONFIG);
+	if (r >= 0)
+		r = adopt(git, "info/attributes", RSB_GIT_ATTRIBUTES);
+	if (r >= 0)
+		r = adopt_hooks(git);
+	if (r >= 0)
+		r = adopt_below(git, "modules");
+	return r < 0 ? r : adopt_below(git, "worktrees");
+}
+
+/* A submodule's name may have slashes: what is no repository is a directory of some. */
+static int
+adopt_all(const struct place *place)
+{
+	int fd = openat(place->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	rsb_autoclosedir DIR *all = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+	int r = 0;
+
+	while (all && r >= 0 && (entry = readdir(all))) {
+		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+			r = adopt_below(place, entry->d_name);
+	}
+	return r;
+}
+
+static int
+adopt_below(const struct place *place, const char *name)
+{
+	rsb_autofree char *path = rsb_str_path(place->path, name);
+	rsb_autoclose int dir =
+		openat(place->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	const struct place below = {
+		.copies = place->copies,
+		.dir = dir,
+		.path = path,
+		.level = place->level + 1,
+	};
+
+	if (!path)
+		return -ENOMEM;
+	if (dir < 0 || below.level > LEVELS_MAX)
+		return 0;
+	return faccessat(dir, "HEAD", F_OK, AT_SYMLINK_NOFOLLOW) == 0 ? adopt_repository(&below)
+								      : adopt_all(&below);
 }
 
 int
@@ -79,6 +148,7 @@ rsb_gitadopt(const char *dir, const char *file)
 	RSB_CLEANUP(rsb_gitcopy_freep) struct rsb_gitcopy *copies = NULL;
 	RSB_CLEANUP(rsb_buf_done) struct rsb_buf data = { .max = 2 * RSB_GITCOPY_BYTES_MAX };
 	rsb_autofree char *path = rsb_str_path(dir, ".git");
+	struct place top = { .path = ".git", .level = 1 };
 	rsb_autoclose int git = -1;
 	int r;
 
@@ -88,14 +158,11 @@ rsb_gitadopt(const char *dir, const char *file)
 	if (git < 0)
 		return 0;
 	r = rsb_gitcopy_new(&copies);
-	if (r >= 0)
-		r = adopt(copies, git, "config", RSB_GIT_CONFIG);
-	if (r >= 0)
-		r = adopt(copies, git, "config.worktree", RSB_GIT_CONFIG);
-	if (r >= 0)
-		r = adopt(copies, git, "info/attributes", RSB_GIT_ATTRIBUTES);
-	if (r >= 0)
-		r = adopt_hooks(copies, git);
+	if (r < 0)
+		return r;
+	top.copies = copies;
+	top.dir = git;
+	r = adopt_repository(&top);
 	if (r < 0 || !rsb_gitcopy_count(copies))
 		return r;
 	r = rsb_gitcopy_write(copies, &data);

@@ -3,8 +3,9 @@
 #define RSB_GITADOPT_H
 
 /*
- * A repository that is synced in is the user's own: its settings, attributes and hooks are trusted
- * on the mount (keeper/gitcopy.h) as they go in, which is without credentials.
+ * A repository that is synced in is the user's own: its settings, attributes and hooks, and those
+ * of its submodules, are trusted on the mount (keeper/gitcopy.h) as they go in, which is without
+ * credentials.
  */
 
 #include "util/macro.h"

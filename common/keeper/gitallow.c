@@ -3,15 +3,15 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "keeper/gitkeys.h"
+#include "keeper/gitview.h"
 #include "util/cleanup.h"
 #include "util/macro.h"
 
-#define TRUSTED_MAX 256u /* entries of a trusted copy that are not harmless by themselves */
 #define GITFILE "gitdir: "
 
 static bool
@@ -24,138 +24,6 @@ static void
 say(char why[static RSB_GITALLOW_WHY_MAX], const char *text)
 {
 	(void)snprintf(why, RSB_GITALLOW_WHY_MAX, "%s", text);
-}
-
-/* ---- configuration ---- */
-
-/* What a trusted copy has beyond the harmless: "name\nvalue", "name" without one. */
-struct extras {
-	const struct rsb_target_place *place;
-	char *items[TRUSTED_MAX];
-	size_t n;
-};
-
-static void
-extras_done(struct extras *extras)
-{
-	for (size_t i = 0; i < extras->n; i++)
-		free(extras->items[i]);
-}
-
-/* No name has a newline, so two entries are one only if they are. */
-static char *
-item_of(const struct rsb_git_entry *entry)
-{
-	char *item = NULL;
-
-	if (asprintf(&item, "%s%s%s", entry->name, entry->value ? "\n" : "",
-		    entry->value ? entry->value : "") < 0)
-		return NULL;
-	return item;
-}
-
-static int
-add_extra(void *arg, const struct rsb_git_entry *entry)
-{
-	struct extras *extras = arg;
-
-	if (extras->n == TRUSTED_MAX || rsb_gitkeys_harmless(entry, extras->place))
-		return 0;
-	extras->items[extras->n] = item_of(entry);
-	if (!extras->items[extras->n])
-		return -ENOMEM;
-	extras->n++;
-	return 0;
-}
-
-/* One reading of a configuration. */
-struct judgement {
-	const struct rsb_gitallow *what;
-	const struct extras *extras;
-	struct rsb_buf *out; /* NULL: only find out whether there is something */
-	size_t copied;
-	char *why;
-	bool held;
-};
-
-static int
-is_trusted(const struct judgement *j, const struct rsb_git_entry *entry)
-{
-	rsb_autofree char *item = item_of(entry);
-
-	if (!item)
-		return -ENOMEM;
-	for (size_t i = 0; i < j->extras->n; i++) {
-		if (strcmp(j->extras->items[i], item) == 0)
-			return 1;
-	}
-	return 0;
-}
-
-static int
-judge_entry(void *arg, const struct rsb_git_entry *entry)
-{
-	struct judgement *j = arg;
-	int r = 0;
-
-	if (rsb_gitkeys_harmless(entry, &j->what->place) || (r = is_trusted(j, entry)) > 0)
-		return 0;
-	if (r < 0)
-		return r;
-	if (!j->held)
-		say(j->why, entry->name);
-	j->held = true;
-	if (!j->out)
-		return 1;
-	r = rsb_buf_append(j->out, j->what->text.data + j->copied, entry->begin - j->copied);
-	j->copied = entry->end;
-	return r;
-}
-
-/* What is left without the entries that may not be. */
-static int
-filter_config(struct judgement *j, struct rsb_buf *view)
-{
-	const struct rsb_bytes *text = &j->what->text;
-	int r;
-
-	j->out = view;
-	r = rsb_gitparse(*text, judge_entry, j);
-	if (r >= 0)
-		r = rsb_buf_append(view, text->data + j->copied, text->size - j->copied);
-	if (r == -ENOMEM)
-		return r;
-	if (r < 0)
-		rsb_buf_clear(view);
-	return 0;
-}
-
-static int
-judge_config(const struct rsb_gitallow *what, struct rsb_buf *view, char *why)
-{
-	RSB_CLEANUP(extras_done) struct extras extras = { .place = &what->place };
-	struct judgement j = { .what = what, .extras = &extras, .why = why };
-	int r = 0;
-
-	/* A trusted copy that cannot be read was trusted as a whole, and as that alone. */
-	if (what->trusted)
-		r = rsb_gitparse(*what->trusted, add_extra, &extras);
-	if (r == -ENOMEM)
-		return r;
-	r = rsb_gitparse(what->text, judge_entry, &j);
-	if (r == 0)
-		return RSB_GITALLOW_AS_IS;
-	if (r == -ENOMEM)
-		return r;
-	if (r < 0)
-		say(why, "it cannot be read as a configuration");
-	if (what->trusted)
-		r = rsb_buf_append(view, what->trusted->data, what->trusted->size);
-	else if (r > 0)
-		r = filter_config(&j, view);
-	else
-		r = 0;
-	return r < 0 ? r : RSB_GITALLOW_HELD;
 }
 
 /* ---- attributes ---- */
@@ -333,7 +201,7 @@ rsb_gitallow_judge(const struct rsb_gitallow *what, struct rsb_buf *view,
 		return RSB_GITALLOW_AS_IS;
 	switch (what->kind) {
 	case RSB_GIT_CONFIG:
-		return judge_config(what, view, why);
+		return rsb_gitview_config(what, view, why);
 	case RSB_GIT_ATTRIBUTES:
 		return judge_attributes(what, view, why);
 	case RSB_GIT_GITFILE:

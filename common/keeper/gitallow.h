@@ -39,9 +39,10 @@ struct rsb_gitallow {
 };
 
 /*
- * Appends to view unless the verdict is "as is": the last trusted copy, if there was one, else what
- * is harmless in the text. Of a hook that is nothing: a program that copies the repository would
- * write it as its own. why: the bytes of a name may be in it. Returns a verdict; -ENOMEM.
+ * Appends to view unless the verdict is "as is": of a configuration what keeper/gitview.h says,
+ * else the last trusted copy, if there was one, else what is harmless in the text. Of a hook that
+ * is nothing: a program that copies the repository would write it as its own. why: the bytes of a
+ * name may be in it. Returns a verdict; -ENOMEM.
  */
 rsb_nodiscard int rsb_gitallow_judge(const struct rsb_gitallow *what, struct rsb_buf *view,
 	char why[static RSB_GITALLOW_WHY_MAX]);

@@ -13,6 +13,8 @@ struct parse {
 	struct rsb_buf name; /* the section's part, then the entry's */
 	struct rsb_buf value;
 	size_t n_section; /* bytes of name that are the section's */
+	size_t head_begin;
+	size_t head_end;
 	bool has_sub;
 	size_t sub_at;
 	rsb_gitparse_fn fn;
@@ -108,6 +110,7 @@ close_section(struct parse *p)
 	int r = put(&p->name, '.');
 
 	p->n_section = rsb_buf_len(&p->name);
+	p->head_end = p->pos;
 	return r;
 }
 
@@ -120,6 +123,7 @@ parse_section(struct parse *p)
 
 	rsb_buf_clear(&p->name);
 	p->has_sub = false;
+	p->head_begin = p->pos - 1;
 	for (;;) {
 		c = next(p);
 		if (c == ']' && !p->ended)
@@ -235,6 +239,8 @@ tell(struct parse *p, size_t key_at, size_t begin, bool has_value)
 		.value = has_value ? (const char *)rsb_buf_head(&p->value) : NULL,
 		.begin = begin,
 		.end = p->ended ? p->pos : p->pos - 1,
+		.head_begin = p->head_begin,
+		.head_end = p->head_end,
 	};
 
 	return p->fn(p->arg, &entry);

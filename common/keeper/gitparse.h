@@ -27,6 +27,8 @@ struct rsb_git_entry {
 	const char *value; /* NULL: there is no "=" */
 	size_t begin;      /* of the entry in the text, without its section's header */
 	size_t end;        /* where its line ends, before the newline */
+	size_t head_begin; /* its section's header, from the '[' */
+	size_t head_end;   /* after the ']' */
 };
 
 /* Others than 0 end the parse and are returned. entry is valid during the call. */

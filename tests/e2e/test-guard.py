@@ -1,57 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Git on this machine runs nothing that the sandbox chose, and ordinary work goes on as ever."""
+"""Git on this machine runs nothing that the sandbox chose."""
 
 import contextlib
-import json
 import os
 import subprocess
 
 import harness
+from gittrap import Trap, git
 from harness import check, equal
-
-GIT = ("status", "log -1 -p", "diff HEAD", "checkout -q other", "checkout -q main", "fetch -q --all",
-       "fetch -q origin", "sta", "branch -a", "submodule status")
-
-
-def git(box, *args, cwd, status=None):
-    """Whatever git says and however it ends: what it runs is what matters."""
-    return box.world.run("git", *args, cwd=cwd, check_status=status, timeout=60,
-                         env={"GIT_TERMINAL_PROMPT": "0"})
-
-
-class Trap:
-    """A repository in the sandbox and a program there that leaves a trace on this machine if it runs here."""
-
-    def __init__(self, box, name):
-        self.box = box
-        self.repo = box.path(name)
-        self.canary = box.world.dir("canary") + "/" + name
-        box.sh(f"""
-            set -e
-            git init -q -b main {name}; cd {name}
-            git config user.name s; git config user.email s@s
-            echo one > a.txt; echo '*.x filter=f diff=d merge=m' > .gitattributes; echo data > b.x
-            git add -A; git commit -qm one; git branch other
-            git init -q --bare ../{name}-up.git; git push -q ../{name}-up.git main
-            git remote add up http://127.0.0.1:9/up.git
-            printf '#!/bin/sh\\ntouch {self.canary}\\n' > evil; chmod +x evil
-        """)
-
-    def sh(self, script):
-        name = os.path.basename(self.repo)
-        return self.box.sh(f"set -e; cd {name}; {script.replace('@', name)}")
-
-    def work(self, cwd=None):
-        """What people type; more of it than the promise names."""
-        for command in GIT:
-            git(self.box, *command.split(), cwd=cwd or self.repo)
-        # A pager is for terminals. One of the repository's would win over this, which waits for no key.
-        self.box.world.run("script", "-qec", "git log -1", "/dev/null", cwd=cwd or self.repo, check_status=None,
-                           env={"PAGER": "cat"})
-
-    def sprung(self):
-        return os.path.exists(self.canary)
-
 
 # name -> what the sandbox does in r; ./evil is the program.
 CONFIGS = {
@@ -139,100 +95,6 @@ def test_each_hostile_way(world):
             check(not tame - ONLY_GUARDED, f"harmless, so the test proves nothing: {tame - ONLY_GUARDED}")
 
 
-def hook(path, canary):
-    with open(path, "w", encoding="ascii") as f:
-        f.write(f"#!/bin/sh\necho ran >> {canary}\n")
-    os.chmod(path, 0o755)
-
-
-def ran(canary):
-    with contextlib.suppress(FileNotFoundError), open(canary, encoding="ascii") as f:
-        return len(f.readlines())
-    return 0
-
-
-def test_ordinary_work_on_both_sides(world):
-    origin = world.fresh("origin")
-    world.run("sh", "-c", "git init -q -b main && echo one > a && git add a && git commit -qm one", cwd=origin)
-    canary = world.dir("canary") + "/ordinary"
-    with world.sandbox() as box:
-        repo = box.path("c")
-
-        def here(*args, **kw):
-            return world.run("git", *args, cwd=kw.pop("cwd", repo), timeout=60, **kw).stdout.decode()
-
-        def there(script):
-            return box.sh(f"set -e; cd c; git config user.name s; git config user.email s@s; {script}")
-
-        here("clone", "-q", "--no-hardlinks", origin, repo, cwd=box.mount)
-        # A filter and a hook that the user sets up here run here.
-        here("config", "filter.up.clean", "tr a-z A-Z")
-        here("config", "filter.up.smudge", "tr A-Z a-z")
-        with open(f"{repo}/.gitattributes", "w", encoding="ascii") as f:
-            f.write("*.up filter=up\n")
-        with open(f"{repo}/b.up", "w", encoding="ascii") as f:
-            f.write("text\n")
-        hook(f"{repo}/.git/hooks/pre-commit", canary)
-        here("add", "-A")
-        here("commit", "-q", "-m", "two")
-        equal(ran(canary), 1, "the user's hook runs")
-        equal(here("cat-file", "blob", "HEAD:b.up"), "TEXT\n", "the user's filter runs")
-        equal(box.status()["held_back"], 0, "nothing is held back")
-        # The sandbox works in it, with harmless settings, and that is seen here at once.
-        there("chmod -x .git/hooks/pre-commit; echo two > d; git add d; git commit -qm three; chmod +x .git/hooks/*mmit; "
-              "git branch --track new main; git remote add far https://example.org/x.git; git gc -q; "
-              "git worktree add -q ../w -b w; git config branch.main.description text")
-        equal(here("log", "--format=%s"), "three\ntwo\none\n")
-        equal(here("config", "branch.new.merge"), "refs/heads/main\n")
-        equal(here("remote"), "far\norigin\n")
-        equal(here("config", "filter.up.clean"), "tr a-z A-Z\n", "the filter is still trusted")
-        equal(here("status", "--porcelain"), "")
-        equal(here("status", "--porcelain", "-b", cwd=box.path("w")), "## w\n", "the sandbox's worktree works here")
-        here("worktree", "add", "-q", box.path("v"), "-b", "v")
-        equal(here("status", "--porcelain", "-b", cwd=box.path("v")), "## v\n")
-        here("remote", "add", "near", "https://example.org/y.git")
-        here("gc", "-q")
-        here("commit", "-q", "--allow-empty", "-m", "four")
-        equal(ran(canary), 2)
-        equal(there("git log --format=%s -n 1; git remote | sort").split(), ["four", "far", "near", "origin"])
-        equal(box.status()["held_back"], 0)
-        # Trust is remembered, and goes along with a rename.
-        world.rsb("umount", "--force", box.name)
-        os.makedirs(box.mount, exist_ok=True)
-        world.rsb("mount", box.name, box.mount)
-        os.rename(repo, box.path("moved"))
-        repo = box.path("moved")
-        here("commit", "-q", "--allow-empty", "-m", "five", cwd=repo)
-        equal(ran(canary), 3, "after a remount and a rename")
-        # What the sandbox makes of it does not run: the last copy of the user's own does.
-        box.sh(f"printf '#!/bin/sh\\ntouch {canary}.evil\\n' > moved/.git/hooks/pre-commit; "
-               "git -C moved config filter.up.clean ./evil; git -C moved config core.pager ./evil")
-        equal(here("config", "filter.up.clean", cwd=repo), "tr a-z A-Z\n")
-        here("commit", "-q", "--allow-empty", "-m", "six", cwd=repo)
-        equal(ran(canary), 4)
-        check(not os.path.exists(f"{canary}.evil"), "the sandbox's hook ran")
-        equal({h["path"] for h in box.status()["held"]}, {"moved/.git/config", "moved/.git/hooks/pre-commit"})
-        # A command there sees its own files as they are.
-        equal(box.sh("git -C moved config filter.up.clean"), "./evil\n")
-
-
-def test_a_repository_synced_in_is_the_users_own(world):
-    source = world.fresh("own")
-    canary = world.dir("canary") + "/own"
-    world.run("sh", "-c", "git init -q -b main && git config filter.up.clean 'tr a-z A-Z' && git config "
-              "http.extraHeader secret && echo '*.up filter=up' > .gitattributes && git add -A && git commit -qm one",
-              cwd=source)
-    hook(f"{source}/.git/hooks/post-commit", canary)
-    with world.sandbox(source) as box:
-        box.write("a.up", b"text\n")
-        for args in (("add", "a.up"), ("commit", "-qm", "two")):
-            git(box, *args, cwd=box.mount, status=0)
-        equal(git(box, "cat-file", "blob", "HEAD:a.up", cwd=box.mount).stdout, b"TEXT\n")
-        equal(ran(canary), 1)
-        equal(box.status()["held_back"], 0)
-        check("secret" not in box.sh("cat .git/config"), "credentials stay here")
-
-
 def test_stat_and_contents_agree(world):
     with world.sandbox() as box:
         trap = Trap(box, "r")
@@ -255,48 +117,6 @@ def test_stat_and_contents_agree(world):
             equal(f.read(), before)
         check(b"email = x" in box.read("r/.git/config"))
         check("sshcommand" in box.sh("git -C r config -l"), "there it is what it is")
-
-
-def test_trust(world):
-    with world.sandbox() as box:
-        trap = Trap(box, "r")
-        trap.sh("git config core.fsmonitor ./evil; cp evil .git/hooks/post-checkout; git config diff.external ./evil")
-        trap.work()
-        check(not trap.sprung())
-        out = world.rsb("status", box.name).stdout.decode()
-        check("r/.git/config (core.fsmonitor)" in out and "rsb trust" in out, out)
-        # Only below the path that is named.
-        out = world.rsb("trust", f"{trap.repo}/.git/hooks").stdout.decode()
-        equal(out, "trusted: r/.git/hooks/post-checkout (a hook that was not made here)\n")
-        equal(world.rsb("trust", f"{trap.repo}/.git/hooks", check_status=1).stdout, b"")
-        git(box, "checkout", "-q", "other", cwd=trap.repo, status=0)
-        check(trap.sprung(), "an accepted hook runs")
-        os.unlink(trap.canary)
-        trap.sh("echo '# more' >> .git/hooks/post-checkout")
-        git(box, "checkout", "-q", "main", cwd=trap.repo, status=0)
-        check(trap.sprung(), "its accepted copy does, when it is changed")
-        os.unlink(trap.canary)
-        # All of it, from inside; what is there now, not what was there first.
-        trap.sh("git config diff.external ./evil2; rm .git/hooks/post-checkout")
-        world.rsb("trust", cwd=box.mount)
-        equal(box.status()["held_back"], 0)
-        equal(git(box, "config", "diff.external", cwd=trap.repo).stdout, b"./evil2\n")
-        git(box, "status", cwd=trap.repo)
-        check(trap.sprung(), "an accepted fsmonitor runs")
-        os.unlink(trap.canary)
-        trap.sh("git config core.fsmonitor ./other")
-        equal(git(box, "config", "core.fsmonitor", cwd=trap.repo).stdout, b"./evil\n")
-        world.rsb("trust", "/", check_status=125)
-        equal(json.loads(world.rsb("trust", "--json", trap.repo).stdout),
-              {"accepted": [{"path": "r/.git/config", "why": "core.fsmonitor"}]})
-        # A bare one, which nothing but git's own look makes a repository.
-        bare = box.path("r-up.git")
-        for editor in ("x", "y"):
-            box.sh(f"git -C r-up.git config core.editor ./{editor}")
-            git(box, "status", cwd=bare)
-        box.sh("git -C r-up.git config core.editor ./z")
-        world.rsb("trust", bare)
-        equal(git(box, "config", "core.editor", cwd=bare).stdout, b"./z\n")
 
 
 def test_a_repository_in_a_commit(world):
@@ -356,58 +176,6 @@ def test_what_git_here_wrote_for_the_sandbox_is_not_the_users(world):
             if trap.sprung():
                 sprung.append(f"{way}, {key}")
         equal(sprung, [], "the sandbox's program ran here")
-
-
-def test_what_people_write_in_a_repository_is_theirs(world):
-    """However their programs write it: at once, by another name, in a directory that is moved."""
-    canary = world.dir("canary") + "/theirs"
-    with world.sandbox() as box:
-        def value(key, cwd):
-            return git(box, "config", key, cwd=cwd).stdout
-
-        for command in (None, ["rsb-exec", "sh", "-c", "echo go; read x"]):
-            busy = command and subprocess.Popen(command, cwd=box.mount, env=world.env, stdin=subprocess.PIPE,
-                                                stdout=subprocess.PIPE)
-            if busy:
-                equal(busy.stdout.readline(), b"go\n")
-            repo = box.path("busy" if busy else "idle")
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(canary)
-            git(box, "init", "-q", "-b", "main", repo, cwd=box.mount, status=0)
-            git(box, "config", "core.pager", "less -F", cwd=repo, status=0)
-            world.run("sh", "-ec", "cd .git; printf '[core]\n\tsshCommand = x\n' > t; cat config >> t; mv t config", cwd=repo)
-            equal(value("core.sshCommand", repo), b"x\n", "another name")
-            world.run("sh", "-ec", "printf '[core]\n\teditor = y\n' >> .git/config", cwd=repo)
-            equal(value("core.editor", repo), b"y\n", "appended")
-            world.run("sed", "-i", "s/editor = y/editor = z/", f"{repo}/.git/config")
-            equal(value("core.editor", repo), b"z\n", "sed")
-            hook(f"{repo}/.git/hooks/t", canary)
-            world.run("sh", "-ec", "cd .git/hooks; cp t post-checkout; cp t x; mv x pre-commit; ln t post-commit; rm t", cwd=repo)
-            for args in (("config", "user.name", "u"), ("config", "user.email", "u@u"),
-                         ("commit", "-q", "--allow-empty", "-m", "one"), ("checkout", "-q", "-b", "other")):
-                git(box, *args, cwd=repo, status=0)
-            equal(ran(canary), 3, "three hooks")
-            os.unlink(canary)
-            # A whole repository, moved to where it is to be; and others that git makes inside.
-            os.rename(f"{repo}/.git", f"{repo}/new")
-            os.rename(f"{repo}/new", f"{repo}/.git")
-            os.rename(repo, repo + "2")
-            repo += "2"
-            git(box, "checkout", "-q", "main", cwd=repo, status=0)
-            equal(ran(canary), 1, "a hook, after renames")
-            git(box, "config", "core.pager", "more", cwd=repo, status=0)
-            equal(value("core.pager", repo), b"more\n")
-            world.run("git", "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", f"{repo}/.git", "sub",
-                      cwd=repo)
-            git(box, "config", "core.pager", "sub", cwd=f"{repo}/sub", status=0)
-            equal(value("core.pager", f"{repo}/sub"), b"sub\n")
-            git(box, "worktree", "add", "-q", f"{repo}-w", cwd=repo, status=0)
-            git(box, "clone", "-q", repo, f"{repo}-c", cwd=box.mount, status=0)
-            git(box, "config", "core.pager", "c", cwd=f"{repo}-c", status=0)
-            equal(value("core.pager", f"{repo}-c"), b"c\n")
-            equal(box.status()["held_back"], 0)
-            if busy:
-                busy.communicate(b"\n", timeout=60)
 
 
 def test_a_race_for_the_config(world):
