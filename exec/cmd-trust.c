@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "exec/githeld.h"
 #include "exec/report.h"
@@ -20,6 +21,7 @@ trust(const char *dir, char **env, char **ret_path, struct rsb_diag *diag)
 	rsb_autofree char *path = NULL;
 	rsb_autofree char *text = NULL;
 	rsb_autofree char *root = NULL;
+	struct stat st;
 	int r;
 
 	if (!where)
@@ -27,6 +29,10 @@ trust(const char *dir, char **env, char **ret_path, struct rsb_diag *diag)
 	r = rsb_config_project(where, &path);
 	if (r < 0)
 		return r;
+	/* Another file than was named must not be accepted. */
+	if (lstat(where, &st) == 0 && !S_ISDIR(st.st_mode) && (!path || strcmp(path, where) != 0))
+		return rsb_diag_set(diag, -ENOTDIR,
+			"%s is on no mount, and neither a directory nor its .rsb/config", where);
 	if (!path)
 		return rsb_diag_set(diag, -ENOENT,
 			"there is no .rsb/config in %s or above it, or it is the sandbox's own",
@@ -59,8 +65,8 @@ say(const struct rsb_verb_common *common, const char *path)
 
 /* 1 when there was nothing. */
 static int
-say_accepted(
-	const struct rsb_verb *verb, const struct rsb_verb_common *common, struct rsb_json *array)
+say_accepted(const struct rsb_verb *verb, const struct rsb_verb_common *common, const char *where,
+	struct rsb_json *array)
 {
 	RSB_CLEANUP(rsb_report_done) struct rsb_report report = { 0 };
 	struct rsb_diag diag = { 0 };
@@ -80,7 +86,8 @@ say_accepted(
 		rsb_report_json(&report, "accepted", rsb_json_ref(array));
 		r = rsb_report_print(&report);
 	} else if (!n && !common->quiet) {
-		(void)fprintf(stderr, "rsb trust: nothing is held back there\n");
+		(void)fprintf(stderr, "rsb trust: nothing is held back from git here %s%s\n",
+			where ? "of " : "on this mount", where ? where : "");
 	}
 	if (r < 0)
 		return rsb_verb_failed(verb, r, &diag);
@@ -98,7 +105,7 @@ run_trust(const struct rsb_verb *verb, const struct rsb_verb_call *call)
 
 	r = rsb_githeld_accept(where, call->env, &accepted, &diag);
 	if (r > 0)
-		return say_accepted(verb, &call->common, accepted);
+		return say_accepted(verb, &call->common, where, accepted);
 	if (r >= 0)
 		r = trust(where ? where : ".", call->env, &path, &diag);
 	if (r >= 0)

@@ -2,12 +2,13 @@
 #include "exec/githeld.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "exec/daemon.h"
+#include "exec/gitlook.h"
 #include "util/cleanup.h"
 #include "util/str.h"
 
@@ -62,37 +63,6 @@ find(const char *path, char **env, struct rsb_where *where, char **ret_rest, str
 	return *ret_rest ? 1 : -ENOMEM;
 }
 
-static void
-look_at(const char *dir, const char *name)
-{
-	rsb_autofree char *path = rsb_str_path(dir, name);
-	rsb_autoclose int fd = -1;
-	char byte;
-
-	if (path)
-		fd = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
-	if (fd >= 0)
-		(void)!read(fd, &byte, 1);
-}
-
-/* A repository that is not called .git is known by what somebody looked up in it. */
-static void
-look_at_repository(const char *mountpoint, const char *name)
-{
-	rsb_autofree char *path = rsb_str_path(mountpoint, name);
-
-	for (size_t i = 0; path && i < 2; i++) {
-		char *slash = strrchr(path, '/');
-
-		if (!slash || slash == path)
-			return;
-		*slash = '\0';
-		look_at(path, "objects");
-		look_at(path, "refs");
-		look_at(path, "commondir");
-	}
-}
-
 /* Looks at each as git would, so that what is accepted is what is there now. */
 static int
 look_again(const struct rsb_where *where, const char *rest, struct rsb_diag *diag)
@@ -112,8 +82,7 @@ look_again(const struct rsb_where *where, const char *rest, struct rsb_diag *dia
 
 		if (i < rsb_json_len(held) && rsb_json_str(rsb_json_at(held, i), "path", &name) < 0)
 			continue;
-		look_at_repository(where->state.mountpoint, name);
-		look_at(where->state.mountpoint, name);
+		rsb_gitlook(where->state.mountpoint, name);
 	}
 	return r;
 }
@@ -124,6 +93,7 @@ rsb_githeld_accept(const char *path, char **env, struct rsb_json **ret_array, st
 	RSB_CLEANUP(rsb_where_done) struct rsb_where where = { 0 };
 	RSB_CLEANUP(rsb_buf_done) struct rsb_buf out = { 0 };
 	rsb_autofree char *rest = NULL;
+	struct stat st;
 	int r;
 
 	r = find(path, env, &where, &rest, diag);
@@ -134,6 +104,8 @@ rsb_githeld_accept(const char *path, char **env, struct rsb_json **ret_array, st
 		r = look_again(&where, rest, diag);
 	if (r >= 0)
 		r = rsb_daemon_trust(&where, rest, &out, diag);
+	if (r == -ENOENT && path && lstat(path, &st) < 0)
+		return rsb_diag_set(diag, -errno, "%s: %s", path, strerror(errno));
 	if (r == -ENOENT)
 		r = rsb_buf_append(&out, "[]", 2);
 	if (r >= 0)

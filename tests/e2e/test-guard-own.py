@@ -107,6 +107,10 @@ def test_trust(world):
     with world.sandbox() as box:
         trap = Trap(box, "r")
         trap.sh("git config core.fsmonitor ./evil; cp evil .git/hooks/post-checkout; git config diff.external ./evil")
+
+        def accepted(name):
+            return json.loads(world.rsb("trust", "--json", box.path(name)).stdout)["accepted"]
+
         trap.work()
         check(not trap.sprung())
         out = world.rsb("status", box.name).stdout.decode()
@@ -132,7 +136,17 @@ def test_trust(world):
         os.unlink(trap.canary)
         trap.sh("git config core.fsmonitor ./other")
         equal(git(box, "config", "core.fsmonitor", cwd=trap.repo).stdout, b"./evil\n")
-        world.rsb("trust", "/", check_status=125)
+        harness.sentence(world.rsb("trust", "/", check_status=125), "no .rsb/config")
+        # Of what nobody here has looked at yet, and of what is not there.
+        box.sh("cp -r r new; cp -r r more; git -C more -c protocol.file.allow=always submodule --quiet add "
+               "$PWD/r libs/sub; git -C more/libs/sub config core.pager x; echo true > r/.git/hooks/pre-push")
+        equal({h["path"] for h in accepted("new/.git/config")}, {"new/.git/config"})
+        equal({h["path"] for h in accepted("more")}, {"more/.git/config", "more/.git/modules/libs/sub/config"})
+        equal({h["path"] for h in accepted("r/.git/hooks")}, {"r/.git/hooks/pre-push"})
+        r = world.rsb("trust", f"{trap.repo}/a.txt", check_status=1)
+        harness.sentence(r, f"nothing is held back from git here of {trap.repo}/a.txt")
+        harness.sentence(world.rsb("trust", f"{trap.repo}/.git/nothing", check_status=125), "No such file or directory")
+        harness.sentence(world.rsb("trust", "/etc/passwd", check_status=125), "/etc/passwd is on no mount")
         equal(json.loads(world.rsb("trust", "--json", trap.repo).stdout),
               {"accepted": [{"path": "r/.git/config", "why": "core.fsmonitor"}]})
         # A bare one, which nothing but git's own look makes a repository.

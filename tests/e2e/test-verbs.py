@@ -402,7 +402,7 @@ def test_a_project_says_what_does_no_harm(world):
         os.remove(f"{source}/.rsb/config")
         # What the sandbox wrote is its own.
         box.sh("mkdir .rsb; printf '[e2b]\\ndomain = evil\\n' > .rsb/config")
-        sentence(world.run("rsb", "trust", cwd=box.mount, check_status=1), "nothing is held back there")
+        sentence(world.run("rsb", "trust", cwd=box.mount, check_status=1), "nothing is held back from git here on this mount")
         r = world.run("rsb", "create", "inside", cwd=box.mount)
         world.rsb("destroy", "inside")
     os.remove(f"{world.env['XDG_STATE_HOME']}/rsb/.trusted")
