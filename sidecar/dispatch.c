@@ -75,7 +75,11 @@ admit(struct rsb_request *rq)
 	struct rsb_sess *sess = rq->sess;
 	int r;
 
-	if (rsb_ops[rq->op].flags & RSB_OP_WRITES) {
+	if (rsb_ops[rq->op].flags & RSB_OP_ORDERED) {
+		r = rsb_workers_push(sess->mutator, rq);
+		if (r < 0)
+			rsb_request_reply(rq, r, NULL);
+	} else if (rsb_ops[rq->op].flags & RSB_OP_WRITES) {
 		/*
 		 * The number before its own; more than were seen only from another process of the
 		 * host, when calls were given up in between that will not come.

@@ -90,7 +90,7 @@ rsb_nodes_bind(struct rsb_nodes *nodes, const struct rsb_binding *b, uint64_t *r
 		r = rsb_entries_name(&nodes->t, b->ident, b->id, &e);
 	if (r == 0) {
 		if (e != nodes->t.top)
-			e->n_given++;
+			e->n_given += 1 + b->n_more;
 		e->ident.btime_sec = b->ident->btime_sec;
 		e->ident.btime_nsec = b->ident->btime_nsec;
 		rsb_entries_hint(&nodes->t, e, b->parent, b->name, &trash);

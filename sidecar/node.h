@@ -48,6 +48,7 @@ struct rsb_binding {
 	uint64_t parent;  /* where it was seen */
 	const char *name; /* the same */
 	uint64_t id;      /* what to call it, if it has no id yet */
+	uint64_t n_more;  /* how often it counts as given beyond the one time */
 	int *dir_fd;      /* may be NULL; an O_PATH descriptor, taken (set to -1) if it is useful */
 };
 

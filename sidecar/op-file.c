@@ -126,6 +126,16 @@ rsb_serve_open(struct rsb_request *rq, const struct rsb_open_req *req)
 	rsb_request_reply(rq, r, &rep);
 }
 
+void
+rsb_serve_reopen(struct rsb_request *rq, const struct rsb_open_req *req)
+{
+	struct rsb_open_req again = *req;
+	struct rsb_attr_rep rep;
+
+	again.flags &= ~WIRE_TRUNC;
+	rsb_request_reply(rq, open_node(rq->sess, &again, &rep), &rep);
+}
+
 static int
 create_new(const struct rsb_place *place, const struct rsb_own *own, int flags, mode_t mode)
 {

@@ -280,8 +280,9 @@ static int
 add_call(struct rsb_link *link, const struct ticket *ticket, struct rsb_pending_call *call,
 	struct rsb_bytes msg)
 {
-	bool writes = rsb_ops[call->op].flags & RSB_OP_WRITES;
-	bool counts = writes && !ticket->again;
+	uint32_t flags = rsb_ops[call->op].flags;
+	bool counts = flags & RSB_OP_WRITES && !ticket->again;
+	bool ordered = flags & (RSB_OP_WRITES | RSB_OP_ORDERED) || ticket->after;
 	int r;
 
 	rsb_mutex_lock(&link->lock);
@@ -293,8 +294,8 @@ add_call(struct rsb_link *link, const struct ticket *ticket, struct rsb_pending_
 	if (r == 0) {
 		/* What waits for a mutation must not overtake it: its reply's space would be held
 		 * against the very mutation that it waits for. */
-		r = rsb_outbox_message(&link->outbox,
-			writes || ticket->after ? RSB_CLASS_FIFO : RSB_CLASS_READ, msg);
+		r = rsb_outbox_message(
+			&link->outbox, ordered ? RSB_CLASS_FIFO : RSB_CLASS_READ, msg);
 		if (r < 0)
 			(void)rsb_pending_take(&link->pending, call->id); /* just added */
 	}

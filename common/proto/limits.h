@@ -37,10 +37,12 @@
 #define RSB_DIRENTS_MAX 1024u         /* entries of one readdir reply */
 #define RSB_LISTINGS_MAX (128u << 20) /* host: bytes of all directory listings of a mount */
 #define RSB_FORGETS_MAX 4096u         /* entries of one forget */
+#define RSB_ADOPTS_MAX 1024u          /* entries of one adopt */
 #define RSB_NODES_MAX (1u << 20)      /* nodes that a sidecar remembers in a session */
 #define RSB_DIR_FDS_MAX 4096u         /* directory descriptors it keeps open for them */
 #define RSB_FHS_MAX 16384u            /* open files and directories in a session */
 #define RSB_LOCKS_WAITING_MAX 1024u   /* blocked lock requests in a session */
+#define RSB_LOCKS_AWAY_MS 300000u     /* locks of a session without a connection end */
 
 /* Trees: lists and archives of the workspace. */
 #define RSB_TREE_WANTED_MAX (256u << 20) /* sidecar: bytes of paths or patterns that one asks for */

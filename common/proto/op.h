@@ -42,6 +42,7 @@ enum rsb_op_flag {
 	RSB_OP_WAITS = 1 << 2,
 	RSB_OP_LOCAL = 1 << 3,
 	RSB_OP_INLINE = 1 << 4,
+	RSB_OP_ORDERED = 1 << 5,
 };
 
 /* clang-format off */

@@ -31,6 +31,7 @@ static const struct {
 	{ RSB_OP_WAITS, "WAITS" },
 	{ RSB_OP_LOCAL, "LOCAL" },
 	{ RSB_OP_INLINE, "INLINE" },
+	{ RSB_OP_ORDERED, "ORDERED" },
 };
 
 /* In the order of the bits; "-" for none. */

@@ -91,7 +91,7 @@ START_TEST(gives_each_op_one_place_to_run)
 	for (size_t i = 0; i <= RSB_OP_NUMBER_MAX; i++) {
 		uint32_t flags = rsb_ops[i].flags;
 
-		ck_assert_uint_lt(flags, RSB_OP_INLINE * 2);
+		ck_assert_uint_lt(flags, RSB_OP_ORDERED * 2);
 		if (flags & RSB_OP_WRITES)
 			ck_assert_uint_eq(flags, RSB_OP_WRITES);
 		if (flags & RSB_OP_SLOW)
