@@ -298,12 +298,12 @@ on_http(struct rsb_conn *conn)
 /* ---- hello ---- */
 
 static int
-send_welcome(struct rsb_conn *conn, bool resumed)
+send_welcome(struct rsb_conn *conn, const struct rsb_joined *joined)
 {
 	struct rsb_welcome welcome;
 	int r;
 
-	rsb_welcome_fill(conn->host->config, conn->host->registry, conn->sess, resumed, &welcome);
+	rsb_welcome_fill(conn->host->config, conn->host->registry, joined, &welcome);
 	rsb_buf_clear(&conn->frame);
 	r = rsb_handshake_welcome(&conn->hs, &welcome, &conn->frame);
 	if (r < 0)
@@ -333,7 +333,7 @@ on_hello(struct rsb_conn *conn, struct rsb_bytes frame)
 	struct rsb_diag diag = { .text = "" };
 	struct rsb_hello hello;
 	struct rsb_join join = { .hello = &hello, .carrier = &conn->carrier };
-	bool resumed;
+	struct rsb_joined joined;
 	int r;
 
 	r = rsb_handshake_check_hello(&conn->hs, conn->host->key, frame, &hello, &diag);
@@ -346,12 +346,13 @@ on_hello(struct rsb_conn *conn, struct rsb_bytes frame)
 	}
 	join.version = conn->hs.version;
 	join.zip = conn->zip;
-	r = rsb_registry_open(conn->host->registry, &join, &conn->sess, &resumed, &diag);
+	r = rsb_registry_open(conn->host->registry, &join, &joined, &diag);
 	if (r < 0)
 		return refuse(conn, r, &diag);
+	conn->sess = joined.sess;
 	conn->state = STATE_LIVE;
-	rsb_dbg("a host is connected, its session is %s", resumed ? "resumed" : "new");
-	return send_welcome(conn, resumed);
+	rsb_dbg("a host is connected: %s", joined.resumed ? "again" : joined.anew ? "anew" : "new");
+	return send_welcome(conn, &joined);
 }
 
 /* ---- frames ---- */

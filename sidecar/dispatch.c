@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "sidecar/journal.h"
 #include "sidecar/request.h"
+#include "sidecar/revival.h"
 #include "sidecar/serve.h"
 #include "sidecar/sess.h"
 #include "sidecar/worker.h"
@@ -41,6 +43,19 @@ known(const struct rsb_sess *sess, uint32_t op)
 void
 rsb_dispatch_run(struct rsb_request *rq)
 {
+	const struct rsb_journal_call call = { .fifo = rq->fifo, .id = rq->id, .op = rq->op };
+
+	if (rq->of_before) {
+		int r = rsb_revival_recall(rq);
+
+		if (r < 0)
+			rsb_request_reply(rq, r, NULL);
+		else
+			rsb_request_reply_encoded(rq);
+		return;
+	}
+	if (rq->fifo)
+		rsb_journal_begin(rq->sess->part, &call);
 	if (rq->bad < 0)
 		rsb_request_reply(rq, rq->bad, NULL);
 	else
@@ -75,7 +90,7 @@ admit(struct rsb_request *rq)
 	struct rsb_sess *sess = rq->sess;
 	int r;
 
-	if (rsb_ops[rq->op].flags & RSB_OP_ORDERED) {
+	if (rq->of_before || rsb_ops[rq->op].flags & RSB_OP_ORDERED) {
 		r = rsb_workers_push(sess->mutator, rq);
 		if (r < 0)
 			rsb_request_reply(rq, r, NULL);
@@ -136,6 +151,7 @@ take(struct rsb_sess *sess, const struct rsb_msg *msg)
 	}
 	if (rsb_codec_decode(rsb_ops[head.op].req, head.body, rq->req) < 0)
 		rq->bad = -EBADMSG;
+	rq->of_before = rsb_revival_has(sess->revival, &head);
 	admit(rq);
 	return 1;
 }

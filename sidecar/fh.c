@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -168,6 +169,20 @@ rsb_fhs_remove(struct rsb_fhs *fhs, uint64_t fh, enum rsb_fh_kind kind, struct r
 		return -EBADF;
 	*ret_file = file;
 	return 0;
+}
+
+void
+rsb_fhs_unlock_all(struct rsb_fhs *fhs)
+{
+	const struct rsb_fh *file;
+	size_t cursor = 0;
+	uint64_t key;
+
+	rsb_mutex_lock(&fhs->lock);
+	while ((file = rsb_map_next(&fhs->map, &cursor, &key)))
+		if (file->fd >= 0)
+			(void)flock(file->fd, LOCK_UN);
+	rsb_mutex_unlock(&fhs->lock);
 }
 
 size_t

@@ -62,6 +62,8 @@ rsb_fh_use_done(struct rsb_fh_use *use)
 		rsb_fhs_put(use->fhs, use->file);
 }
 
+/* Locks of flock(2). */
+void rsb_fhs_unlock_all(struct rsb_fhs *fhs);
 size_t rsb_fhs_count(struct rsb_fhs *fhs);
 
 #endif

@@ -105,3 +105,48 @@ rsb_holder_of(const struct rsb_list *holders, const struct rsb_fh *file, uint64_
 		return NULL;
 	return rsb_holder_find(holders, file, other);
 }
+
+struct flock
+rsb_holder_flock(const struct rsb_lock *lock)
+{
+	return (struct flock){
+		.l_type = lock->type,
+		.l_whence = SEEK_SET,
+		.l_start = lock->start,
+		.l_len = lock->length,
+	};
+}
+
+struct rsb_lockgraph_lock
+rsb_holder_want(const struct rsb_fh *file, const struct rsb_lock *lock)
+{
+	return (struct rsb_lockgraph_lock){
+		.dev = file->dev,
+		.ino = file->ino,
+		.start = (uint64_t)lock->start,
+		.last = lock->length ? (uint64_t)(lock->start + (lock->length - 1)) : UINT64_MAX,
+		.write = lock->type == F_WRLCK,
+	};
+}
+
+int
+rsb_holder_test(const struct rsb_list *holders, const struct rsb_fh *file,
+	const struct rsb_lock *lock, struct rsb_getlk_rep *ret_rep)
+{
+	const struct rsb_lockgraph_lock want = rsb_holder_want(file, lock);
+	struct flock fl = rsb_holder_flock(lock);
+	/* The owner's own locks are in nobody's way; the open file itself has none of these. */
+	const struct rsb_holder *h = rsb_holder_find(holders, file, lock->owner);
+
+	if (fcntl(h ? h->fd : file->fd, F_OFD_GETLK, &fl) < 0)
+		return -errno;
+	*ret_rep = (struct rsb_getlk_rep){ .type = (uint64_t)fl.l_type };
+	if (fl.l_type == F_UNLCK)
+		return 0;
+	ret_rep->start = (uint64_t)fl.l_start;
+	ret_rep->length = (uint64_t)fl.l_len;
+	/* A process here has a number that means nothing there. */
+	h = fl.l_pid == -1 ? rsb_holder_of(holders, file, lock->owner, &want) : NULL;
+	ret_rep->pid = h ? h->pid : 0;
+	return 0;
+}

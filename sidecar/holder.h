@@ -7,7 +7,10 @@
  * struct rsb_holder.link; under the lock of whoever keeps them.
  */
 
+#include <fcntl.h>
+
 #include "sidecar/fh.h"
+#include "sidecar/lock.h"
 #include "sidecar/lockgraph.h"
 #include "sidecar/root.h"
 #include "util/list.h"
@@ -35,5 +38,12 @@ void rsb_holder_tell(const struct rsb_holder *holder, struct rsb_lockgraph *grap
 /* Who holds what stands in the way of the owner's lock; NULL: none of these. */
 const struct rsb_holder *rsb_holder_of(const struct rsb_list *holders, const struct rsb_fh *file,
 	uint64_t owner, const struct rsb_lockgraph_lock *lock);
+
+/* As fcntl(2) takes it; and as sidecar/lockgraph.h does. */
+struct flock rsb_holder_flock(const struct rsb_lock *lock);
+struct rsb_lockgraph_lock rsb_holder_want(const struct rsb_fh *file, const struct rsb_lock *lock);
+/* What stands in the way of a POSIX lock, as rsb_locks_test(). */
+rsb_nodiscard int rsb_holder_test(const struct rsb_list *holders, const struct rsb_fh *file,
+	const struct rsb_lock *lock, struct rsb_getlk_rep *ret_rep);
 
 #endif

@@ -38,21 +38,11 @@ struct rsb_locks {
 	size_t n_waiter;         /* {lock} */
 	uint64_t retry_ns;       /* {lock} */
 	uint64_t check_ns;       /* {lock} when circles are looked for next */
+	bool flocked;            /* {lock} some open file may have a lock of flock(2) */
 	bool kicked;             /* {lock} something of ours was unlocked */
 	bool stopping;           /* {lock} */
 	pthread_t thread;        /* const */
 };
-
-static struct flock
-flock_of(const struct rsb_lock *lock)
-{
-	return (struct flock){
-		.l_type = lock->type,
-		.l_whence = SEEK_SET,
-		.l_start = lock->start,
-		.l_len = lock->length,
-	};
-}
 
 static int
 holder_locked(struct rsb_locks *locks, const struct rsb_root *root, const struct rsb_fh *file,
@@ -105,6 +95,7 @@ set_flock_locked(struct rsb_locks *locks, const struct rsb_fh *file, short type)
 
 	if (flock(file->fd, op | LOCK_NB) < 0)
 		return errno == EWOULDBLOCK ? -EAGAIN : -errno;
+	locks->flocked |= type != F_UNLCK;
 	/* One that was exclusive may have become shared. */
 	if (type != F_WRLCK)
 		kick_locked(locks);
@@ -115,7 +106,7 @@ static int
 set_locked(struct rsb_locks *locks, const struct rsb_root *root, const struct rsb_fh *file,
 	const struct rsb_lock *lock)
 {
-	struct flock fl = flock_of(lock);
+	struct flock fl = rsb_holder_flock(lock);
 	struct rsb_holder *h;
 	int r;
 
@@ -136,18 +127,6 @@ set_locked(struct rsb_locks *locks, const struct rsb_root *root, const struct rs
 
 /* ---- circles ---- */
 
-static struct rsb_lockgraph_lock
-wanted(const struct rsb_fh *file, const struct rsb_lock *lock)
-{
-	return (struct rsb_lockgraph_lock){
-		.dev = file->dev,
-		.ino = file->ino,
-		.start = (uint64_t)lock->start,
-		.last = lock->length ? (uint64_t)(lock->start + (lock->length - 1)) : UINT64_MAX,
-		.write = lock->type == F_WRLCK,
-	};
-}
-
 /* Of the holders only those that wait themselves, and the owner, are of interest. */
 static void
 tell_locked(const struct rsb_locks *locks, uint64_t owner, struct rsb_lockgraph *graph)
@@ -159,7 +138,7 @@ tell_locked(const struct rsb_locks *locks, uint64_t owner, struct rsb_lockgraph 
 		rsb_lockgraph_add_processes(graph, text);
 	rsb_list_for_each (pos, &locks->waiters) {
 		const struct waiter *w = rsb_list_entry(pos, struct waiter, link);
-		const struct rsb_lockgraph_lock want = wanted(w->use.file, &w->lock);
+		const struct rsb_lockgraph_lock want = rsb_holder_want(w->use.file, &w->lock);
 
 		if (w->lock.kind == RSB_LOCK_POSIX)
 			rsb_lockgraph_add_wait(graph, w->lock.owner, &want);
@@ -177,7 +156,7 @@ closes_circle_locked(
 	const struct rsb_locks *locks, const struct rsb_fh *file, const struct rsb_lock *lock)
 {
 	RSB_CLEANUP(rsb_lockgraph_done) struct rsb_lockgraph graph = { .n_hold = 0 };
-	const struct rsb_lockgraph_lock want = wanted(file, lock);
+	const struct rsb_lockgraph_lock want = rsb_holder_want(file, lock);
 
 	if (lock->kind != RSB_LOCK_POSIX || rsb_lockgraph_init(&graph) < 0)
 		return false;
@@ -225,7 +204,7 @@ break_circle_locked(struct rsb_locks *locks, struct rsb_list *ended)
 		return;
 	rsb_list_for_each (pos, &locks->waiters) {
 		struct waiter *w = rsb_list_entry(pos, struct waiter, link);
-		const struct rsb_lockgraph_lock want = wanted(w->use.file, &w->lock);
+		const struct rsb_lockgraph_lock want = rsb_holder_want(w->use.file, &w->lock);
 
 		if (w->lock.kind != RSB_LOCK_POSIX ||
 			!rsb_lockgraph_closes(&graph, w->lock.owner, &want))
@@ -402,31 +381,12 @@ int
 rsb_locks_test(struct rsb_locks *locks, const struct rsb_fh *file, const struct rsb_lock *lock,
 	struct rsb_getlk_rep *ret_rep)
 {
-	const struct rsb_lockgraph_lock want = wanted(file, lock);
-	struct flock fl = flock_of(lock);
-
 	if (lock->kind != RSB_LOCK_POSIX || lock->type == F_UNLCK)
 		return -EINVAL;
 	rsb_mutex_lock(&locks->lock);
-	/* The owner's own locks are in nobody's way; the open file itself has none of these. */
-	const struct rsb_holder *h = rsb_holder_find(&locks->holders, file, lock->owner);
-	int r = fcntl(h ? h->fd : file->fd, F_OFD_GETLK, &fl) < 0 ? -errno : 0;
-	if (r == 0 && fl.l_type != F_UNLCK && fl.l_pid == -1)
-		h = rsb_holder_of(&locks->holders, file, lock->owner, &want);
-	else
-		h = NULL;
-	/* A process here has a number that means nothing there. */
-	uint64_t pid = h ? h->pid : 0;
+	int r = rsb_holder_test(&locks->holders, file, lock, ret_rep);
 	rsb_mutex_unlock(&locks->lock);
-	if (r < 0)
-		return r;
-	*ret_rep = (struct rsb_getlk_rep){ .type = (uint64_t)fl.l_type };
-	if (fl.l_type != F_UNLCK) {
-		ret_rep->start = (uint64_t)fl.l_start;
-		ret_rep->length = (uint64_t)fl.l_len;
-		ret_rep->pid = pid;
-	}
-	return 0;
+	return r;
 }
 
 void
@@ -443,32 +403,64 @@ rsb_locks_drop(struct rsb_locks *locks, const struct rsb_fh *file, uint64_t owne
 	rsb_holders_free(&dead);
 }
 
-void
-rsb_locks_release(struct rsb_locks *locks, const struct rsb_fh *file)
+/* What was locked through file, or (NULL) at all, and what waits, which is answered with result. */
+static void
+end_locked(struct rsb_locks *locks, const struct rsb_fh *file, int result, struct rsb_list *dead,
+	struct rsb_list *ended)
 {
-	struct rsb_list dead, ended, *pos, *tmp;
+	struct rsb_list *pos, *tmp;
 
-	rsb_list_init(&dead);
-	rsb_list_init(&ended);
-	rsb_mutex_lock(&locks->lock);
 	rsb_list_for_each_safe (pos, tmp, &locks->waiters) {
 		struct waiter *w = rsb_list_entry(pos, struct waiter, link);
 
-		if (w->use.file == file)
-			end_wait_locked(locks, w, -EBADF, &ended);
+		if (!file || w->use.file == file)
+			end_wait_locked(locks, w, result, ended);
 	}
 	rsb_list_for_each_safe (pos, tmp, &locks->holders) {
 		struct rsb_holder *h = rsb_list_entry(pos, struct rsb_holder, link);
 
-		if (h->fh == file->fh)
-			retire_locked(locks, h, &dead);
+		if (!file || h->fh == file->fh)
+			retire_locked(locks, h, dead);
 	}
+	kick_locked(locks);
+}
+
+void
+rsb_locks_release(struct rsb_locks *locks, const struct rsb_fh *file)
+{
+	struct rsb_list dead, ended;
+
+	rsb_list_init(&dead);
+	rsb_list_init(&ended);
+	rsb_mutex_lock(&locks->lock);
 	/* It would end when the file is closed, without anybody being told. */
 	(void)flock(file->fd, LOCK_UN);
-	kick_locked(locks);
+	end_locked(locks, file, -EBADF, &dead, &ended);
 	rsb_mutex_unlock(&locks->lock);
 	rsb_holders_free(&dead);
 	answer(&ended);
+}
+
+bool
+rsb_locks_give_up(struct rsb_locks *locks, struct rsb_fhs *fhs)
+{
+	struct rsb_list dead, ended;
+
+	rsb_mutex_lock(&locks->lock);
+	bool flocked = locks->flocked;
+	locks->flocked = false;
+	rsb_mutex_unlock(&locks->lock);
+	if (flocked)
+		rsb_fhs_unlock_all(fhs);
+	rsb_list_init(&dead);
+	rsb_list_init(&ended);
+	rsb_mutex_lock(&locks->lock);
+	bool any = flocked || locks->n_holder > 0;
+	end_locked(locks, NULL, -EAGAIN, &dead, &ended);
+	rsb_mutex_unlock(&locks->lock);
+	rsb_holders_free(&dead);
+	answer(&ended);
+	return any;
 }
 
 void

@@ -58,6 +58,12 @@ void rsb_locks_drop(struct rsb_locks *locks, const struct rsb_fh *file, uint64_t
 /* The open file ends: locks taken through it too, and what waits through it is answered EBADF. */
 void rsb_locks_release(struct rsb_locks *locks, const struct rsb_fh *file);
 
+/*
+ * All of them, of a session whose host is away: others wait for them. What waits is answered
+ * EAGAIN. Whether there was a lock.
+ */
+bool rsb_locks_give_up(struct rsb_locks *locks, struct rsb_fhs *fhs);
+
 struct rsb_locks_stats {
 	size_t n_holder; /* descriptors for POSIX locks */
 	size_t n_waiting;

@@ -22,6 +22,7 @@
 #include "util/str.h"
 
 #define LISTEN_DEFAULT "0.0.0.0"
+#define JOURNAL_DEFAULT "/run/rsb-sidecar.journal" /* root's */
 #define MMAP_THRESHOLD (256 << 10)
 
 struct options {
@@ -31,6 +32,7 @@ struct options {
 	const char *listen;
 	const char *workspace;
 	const char *user;
+	const char *journal; /* NULL: the default */
 	bool no_cgroup;
 	bool verbose;
 };
@@ -40,7 +42,7 @@ usage(FILE *to)
 {
 	(void)fputs(
 		"usage: rsb-sidecar (--port N | --fd N) --workspace DIR --user NAME --key-fd N\n"
-		"                   [--listen ADDRESS] [--no-cgroup] [-v]\n"
+		"                   [--listen ADDRESS] [--journal FILE] [--no-cgroup] [-v]\n"
 		"       rsb-sidecar --help | --version\n",
 		to);
 }
@@ -95,6 +97,9 @@ take_option(int option, struct options *o)
 	case 'l':
 		o->listen = optarg;
 		return 0;
+	case 'j':
+		o->journal = optarg;
+		return 0;
 	case 'C':
 		o->no_cgroup = true;
 		return 0;
@@ -117,6 +122,7 @@ parse(int argc, char **argv, struct options *o, struct rsb_diag *diag)
 		{ "workspace", required_argument, NULL, 'w' },
 		{ "user", required_argument, NULL, 'u' },
 		{ "listen", required_argument, NULL, 'l' },
+		{ "journal", required_argument, NULL, 'j' },
 		{ "no-cgroup", no_argument, NULL, 'C' },
 		{ "help", no_argument, NULL, 'h' },
 		{ "version", no_argument, NULL, 'V' },
@@ -234,6 +240,9 @@ fill_config(
 	config->cmd_home = user->home;
 	config->cmd_shell = user->shell;
 	config->is_root = getuid() == 0;
+	config->journal = o->journal;
+	if (!config->journal && config->is_root)
+		config->journal = JOURNAL_DEFAULT;
 }
 
 /* ---- the loop ---- */

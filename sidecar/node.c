@@ -78,6 +78,16 @@ rsb_nodes_offer(struct rsb_nodes *nodes, uint64_t id)
 	return r;
 }
 
+/* What was not known of one that was awaited. */
+static void
+learn(struct rsb_entry *e, const struct rsb_ident *ident)
+{
+	if (!e->ident.handle_size)
+		e->ident = *ident;
+	e->ident.btime_sec = ident->btime_sec;
+	e->ident.btime_nsec = ident->btime_nsec;
+}
+
 int
 rsb_nodes_bind(struct rsb_nodes *nodes, const struct rsb_binding *b, uint64_t *ret_id)
 {
@@ -91,12 +101,47 @@ rsb_nodes_bind(struct rsb_nodes *nodes, const struct rsb_binding *b, uint64_t *r
 	if (r == 0) {
 		if (e != nodes->t.top)
 			e->n_given += 1 + b->n_more;
-		e->ident.btime_sec = b->ident->btime_sec;
-		e->ident.btime_nsec = b->ident->btime_nsec;
+		learn(e, b->ident);
 		rsb_entries_hint(&nodes->t, e, b->parent, b->name, &trash);
 		if (b->dir_fd)
 			rsb_entries_keep(&nodes->t, e, b->dir_fd, &trash);
 		*ret_id = e->id;
+	}
+	rsb_mutex_unlock(&nodes->lock);
+	rsb_trash_empty(&trash);
+	return r;
+}
+
+int
+rsb_nodes_await(struct rsb_nodes *nodes, const struct rsb_adopt_one *one)
+{
+	/* Of another file system below the workspace it would have to be looked at. */
+	const struct rsb_ident ident = {
+		.dev = nodes->t.top->ident.dev,
+		.ino = one->node.ino,
+		.type = (uint32_t)one->type,
+		.btime_sec = one->node.btime.sec,
+		.btime_nsec = (uint32_t)one->node.btime.nsec,
+	};
+	struct rsb_trash trash = RSB_TRASH_EMPTY;
+	char name[RSB_NAME_MAX + 1];
+	int r = rsb_root_name(one->name, name);
+
+	if (r < 0)
+		return r;
+	if (!ident.btime_sec && !ident.btime_nsec)
+		return -ESTALE;
+	rsb_mutex_lock(&nodes->lock);
+	struct rsb_entry *e = rsb_entries_find(&nodes->t, &ident);
+	if (!e || !e->id)
+		r = rsb_entries_name(&nodes->t, &ident, one->node.id, &e);
+	else if (e->id != one->node.id)
+		r = -EINVAL;
+	if (r == 0) {
+		e->n_given += one->n_given;
+		/* It leads there again if only a directory above was moved. */
+		if (!e->name)
+			rsb_entries_hint(&nodes->t, e, one->parent, name, &trash);
 	}
 	rsb_mutex_unlock(&nodes->lock);
 	rsb_trash_empty(&trash);
@@ -136,8 +181,10 @@ rsb_nodes_named(
 
 	rsb_mutex_lock(&nodes->lock);
 	struct rsb_entry *e = rsb_entries_find(&nodes->t, ident);
-	if (e && e->id)
+	if (e && e->id) {
+		learn(e, ident);
 		rsb_entries_hint(&nodes->t, e, parent, name, &trash);
+	}
 	rsb_mutex_unlock(&nodes->lock);
 	rsb_trash_empty(&trash);
 }

@@ -55,6 +55,11 @@ struct rsb_binding {
 /* Counts as given once. Errors as rsb_nodes_offer(), and -ENOMEM. */
 rsb_nodiscard int rsb_nodes_bind(
 	struct rsb_nodes *nodes, const struct rsb_binding *binding, uint64_t *ret_id);
+/*
+ * A node of before that is not where it was, known by inode number and birth time alone: whoever
+ * comes across it finds it, or rather names it. -ESTALE: there is no birth time; else as bind.
+ */
+rsb_nodiscard int rsb_nodes_await(struct rsb_nodes *nodes, const struct rsb_adopt_one *one);
 /* Unknown ids and counts that are too large do no harm. */
 void rsb_nodes_forget(struct rsb_nodes *nodes, uint64_t id, uint64_t n);
 /* 0: nobody was told of it. */

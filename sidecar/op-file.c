@@ -10,118 +10,23 @@
 
 #include "sidecar/fh.h"
 #include "sidecar/lock.h"
+#include "sidecar/opening.h"
 #include "sidecar/own.h"
 #include "sidecar/perm.h"
 #include "sidecar/place.h"
 #include "sidecar/resolve.h"
+#include "sidecar/revival.h"
 #include "sidecar/serve.h"
 #include "util/cleanup.h"
 
-/* open(2) flags on the wire, those of x86-64; other machines number some of them differently. */
-#define WIRE_ACCMODE UINT64_C(03)
-#define WIRE_EXCL UINT64_C(0200)
-#define WIRE_TRUNC UINT64_C(01000)
-#define WIRE_DSYNC UINT64_C(010000)
-#define WIRE_DIRECT UINT64_C(040000)
-#define WIRE_SYNC UINT64_C(04010000)
-
 /* A name that comes and goes under us is tried so often. */
 #define CREATE_TRIES 8
-
-/* O_APPEND is not among them: it would bend writes that are none; see append(). */
-static int
-flags_of(uint64_t wire, int *ret_flags)
-{
-	static const int access[] = { O_RDONLY, O_WRONLY, O_RDWR };
-	int flags;
-
-	if ((wire & WIRE_ACCMODE) == WIRE_ACCMODE)
-		return -EINVAL;
-	flags = access[wire & WIRE_ACCMODE];
-	if (wire & WIRE_TRUNC)
-		flags |= O_TRUNC;
-	if (wire & WIRE_DIRECT)
-		flags |= O_DIRECT;
-	if ((wire & WIRE_SYNC) == WIRE_SYNC)
-		flags |= O_SYNC;
-	else if (wire & WIRE_DSYNC)
-		flags |= O_DSYNC;
-	*ret_flags = flags;
-	return 0;
-}
-
-/*
- * fd: the open file, path_fd: O_PATH of it; both are taken in any case. O_DIRECT has told by now
- * whether the file system has it; what comes off the wire is not aligned for it.
- */
-static int
-enter_file(struct rsb_sess *sess, uint64_t fh, uint64_t id, int fd, int path_fd)
-{
-	rsb_autoclose int file_fd = fd;
-	int flags = fcntl(fd, F_GETFL);
-	int r = rsb_nodes_pin(sess->nodes, id, path_fd);
-
-	if (r < 0)
-		return r;
-	if (flags & O_DIRECT && fcntl(fd, F_SETFL, flags & ~O_DIRECT) < 0)
-		r = -errno;
-	if (r == 0)
-		r = rsb_fhs_add_file(sess->fhs, fh, id, fd, flags & O_ACCMODE);
-	if (r < 0)
-		rsb_nodes_unpin(sess->nodes, id);
-	else
-		(void)rsb_steal_fd(&file_fd);
-	return r;
-}
-
-static int
-open_path(const struct rsb_root *root, int path_fd, int flags, uint64_t wire)
-{
-	if (flags & O_TRUNC && !(wire & RSB_OPEN_KEEP_SUIDGID)) {
-		int r = rsb_perm_kill_suidgid(root, path_fd);
-		if (r < 0)
-			return r;
-	}
-	int fd = rsb_root_reopen(root, path_fd, flags);
-	if (fd < 0)
-		return fd;
-	/* A directory may be opened for reading, but only to be listed. */
-	struct stat st;
-	if (fstat(fd, &st) < 0 || S_ISDIR(st.st_mode)) {
-		(void)close(fd);
-		return -EISDIR;
-	}
-	return fd;
-}
-
-static int
-open_node(struct rsb_sess *sess, const struct rsb_open_req *req, struct rsb_attr_rep *rep)
-{
-	int flags;
-	int r = flags_of(req->flags, &flags);
-
-	if (r < 0)
-		return r;
-	r = rsb_fhs_offer(sess->fhs, req->fh);
-	if (r < 0)
-		return r;
-	rsb_autoclose int path_fd = rsb_resolve(sess->nodes, &req->node);
-	if (path_fd < 0)
-		return path_fd;
-	rsb_autoclose int fd = open_path(rsb_nodes_root(sess->nodes), path_fd, flags, req->flags);
-	if (fd < 0)
-		return fd;
-	r = rsb_nodes_attr(sess->nodes, req->node.id, fd, &rep->attr);
-	if (r < 0)
-		return r;
-	return enter_file(sess, req->fh, req->node.id, rsb_steal_fd(&fd), rsb_steal_fd(&path_fd));
-}
 
 void
 rsb_serve_open(struct rsb_request *rq, const struct rsb_open_req *req)
 {
 	struct rsb_attr_rep rep;
-	int r = open_node(rq->sess, req, &rep);
+	int r = rsb_opening_node(rq->sess, req, &rep);
 
 	rsb_request_reply(rq, r, &rep);
 }
@@ -129,11 +34,12 @@ rsb_serve_open(struct rsb_request *rq, const struct rsb_open_req *req)
 void
 rsb_serve_reopen(struct rsb_request *rq, const struct rsb_open_req *req)
 {
-	struct rsb_open_req again = *req;
 	struct rsb_attr_rep rep;
+	int r = -EBADF;
 
-	again.flags &= ~WIRE_TRUNC;
-	rsb_request_reply(rq, open_node(rq->sess, &again, &rep), &rep);
+	if (!rsb_revival_released(rq->sess->revival, req->fh))
+		r = rsb_opening_again(rq->sess, req, &rep);
+	rsb_request_reply(rq, r, &rep);
 }
 
 static int
@@ -157,7 +63,7 @@ open_existing(const struct rsb_root *root, const struct rsb_place *place, int fl
 
 	if (path_fd < 0)
 		return path_fd;
-	int fd = open_path(root, path_fd, flags, wire);
+	int fd = rsb_opening_path(root, path_fd, flags, wire);
 	if (fd >= 0)
 		*ret_path_fd = rsb_steal_fd(&path_fd);
 	return fd;
@@ -170,7 +76,7 @@ create_or_open(const struct rsb_root *root, const struct rsb_place *place,
 {
 	rsb_autoclose int spare = -1;
 	int flags;
-	int fd = flags_of(req->flags, &flags);
+	int fd = rsb_opening_flags(req->flags, &flags);
 
 	if (fd < 0)
 		return fd;
@@ -192,7 +98,7 @@ create_or_open(const struct rsb_root *root, const struct rsb_place *place,
 			*ret_path_fd = path_fd;
 			return fd;
 		}
-		if (fd != -EEXIST || req->flags & WIRE_EXCL)
+		if (fd != -EEXIST || req->flags & RSB_OPENING_EXCL)
 			return fd;
 		fd = open_existing(root, place, flags, req->flags, ret_path_fd);
 		if (fd != -ENOENT)
@@ -231,7 +137,7 @@ create(struct rsb_sess *sess, const struct rsb_create_req *req, struct rsb_entry
 	r = rsb_place_attr(&place, sess->nodes, &rep->dir);
 	if (r < 0)
 		return r;
-	return enter_file(sess, req->fh, rep->id, rsb_steal_fd(&fd), rsb_steal_fd(&path_fd));
+	return rsb_opening_enter(sess, req->fh, rep->id, rsb_steal_fd(&fd), rsb_steal_fd(&path_fd));
 }
 
 void

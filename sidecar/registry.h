@@ -3,8 +3,7 @@
 #define RSB_REGISTRY_H
 
 /*
- * The sessions that this sidecar remembers, and the epoch that says which memory that is: kernel
- * boot id, a nonce of this start, a generation. A hello with another sandbox id than the last one
+ * The sessions that this sidecar remembers, and the epoch that says which memory that is. A hello with another sandbox id than the last one
  * comes to a fork's copy of this memory, and one whose numbers do not fit comes to memory that was
  * rolled back: in both cases every session ends and the generation moves on, so that no host takes
  * this memory for the one it knew. All on the io thread.
@@ -34,13 +33,19 @@ struct rsb_join {
 	struct rsb_zip *zip;
 };
 
+struct rsb_joined {
+	struct rsb_sess *sess;
+	bool resumed; /* it was in this memory */
+	bool anew;    /* it was in that of a process before, as PROTOCOL.md 3.9 */
+};
+
 /*
  * The session that hello names, attached to the carrier: the one of before when hello comes from
- * its epoch, else a new one. A full table forgets the session that was detached longest; -EMFILE
- * when there is none.
+ * its epoch, or from one that the journal knows; else a new one. A full table forgets the session
+ * that was detached longest; -EMFILE when there is none.
  */
 rsb_nodiscard int rsb_registry_open(struct rsb_registry *registry, const struct rsb_join *join,
-	struct rsb_sess **ret_sess, bool *ret_resumed, struct rsb_diag *diag);
+	struct rsb_joined *ret_joined, struct rsb_diag *diag);
 
 /* Ends all sessions; idle(arg) comes when the last one is gone, maybe before this returns. */
 void rsb_registry_end(struct rsb_registry *registry, void (*idle)(void *arg), void *arg);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "sidecar/dispatch.h"
+#include "sidecar/journal.h"
 #include "sidecar/sess.h"
 #include "util/cleanup.h"
 
@@ -22,7 +23,7 @@ free_request(struct rsb_request *rq)
 static enum rsb_class
 class_of(const struct rsb_request *rq)
 {
-	return rq->fifo ? RSB_CLASS_FIFO : RSB_CLASS_READ;
+	return rq->fifo || rq->of_before ? RSB_CLASS_FIFO : RSB_CLASS_READ;
 }
 
 /* On the io thread: the reply goes to the stream, and the request is over. */
@@ -88,6 +89,7 @@ rsb_request_reply(struct rsb_request *rq, int error, const void *rep)
 {
 	int r;
 
+	rsb_buf_clear(&rq->reply);
 	r = rsb_codec_reply(rq->op, rq->id, error, rep, rq->version, &rq->reply);
 	if (r == 0 && rsb_buf_len(&rq->reply) > rq->reserved)
 		r = -EIO;
@@ -96,6 +98,14 @@ rsb_request_reply(struct rsb_request *rq, int error, const void *rep)
 		/* Fits into what was allocated at the start: cannot fail. */
 		(void)rsb_codec_reply(rq->op, rq->id, r, NULL, rq->version, &rq->reply);
 	}
+	if (rq->fifo)
+		rsb_journal_end(rq->sess->part, rq->fifo, rsb_buf_view(&rq->reply));
+	rsb_loop_post(rq->sess->loop, &rq->task);
+}
+
+void
+rsb_request_reply_encoded(struct rsb_request *rq)
+{
 	rsb_loop_post(rq->sess->loop, &rq->task);
 }
 

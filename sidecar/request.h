@@ -22,20 +22,21 @@
 struct rsb_sess;
 
 struct rsb_request {
-	struct rsb_sess *sess;                  /* const; referenced until the reply */
-	uint32_t op;                            /* const */
-	uint32_t version;                       /* const; of the reply */
-	uint64_t id;                            /* const; the call's */
-	uint64_t after;                         /* const */
-	uint64_t fifo;                          /* const; its number when it WRITES, else 0 */
-	int bad;                                /* const; why it could not be decoded */
-	struct rsb_msg *msg;                    /* owned */
-	struct rsb_bytes body;                  /* views msg */
-	size_t reserved;                        /* {io} bytes reserved for the reply */
-	struct rsb_buf reply;                   /* encoded by rsb_request_reply() */
-	struct rsb_task task;                   /* back to the io thread */
-	struct rsb_list link;                   /* of the queue that it waits in */
-	void (*go)(struct rsb_request *rq);     /* {io} rsb_request_after() */
+	struct rsb_sess *sess;              /* const; referenced until the reply */
+	uint32_t op;                        /* const */
+	uint32_t version;                   /* const; of the reply */
+	uint64_t id;                        /* const; the call's */
+	uint64_t after;                     /* const */
+	uint64_t fifo;                      /* const; its number when it WRITES, else 0 */
+	bool of_before;                     /* const; another process began it: rsb_revival_has() */
+	int bad;                            /* const; why it could not be decoded */
+	struct rsb_msg *msg;                /* owned */
+	struct rsb_bytes body;              /* views msg */
+	size_t reserved;                    /* {io} bytes reserved for the reply */
+	struct rsb_buf reply;               /* encoded by rsb_request_reply() */
+	struct rsb_task task;               /* back to the io thread */
+	struct rsb_list link;               /* of the queue that it waits in */
+	void (*go)(struct rsb_request *rq); /* {io} rsb_request_after() */
 	void (*cancel)(struct rsb_request *rq); /* {sess->lock} rsb_request_waits() */
 	bool cancelled;                         /* {sess->lock} */
 	void *priv;                             /* the handler's */
@@ -47,6 +48,9 @@ struct rsb_request {
  * this call, NULL for rsb_empty or on error. rq is gone afterwards.
  */
 void rsb_request_reply(struct rsb_request *rq, int error, const void *rep);
+
+/* {any} The same with what is in rq->reply already, encoded. */
+void rsb_request_reply_encoded(struct rsb_request *rq);
 
 /*
  * {any} For WAITS: from now on, until the reply, the io thread may call cancel(rq), once, because

@@ -7,10 +7,12 @@
 #include "proto/codec.h"
 #include "sidecar/dispatch.h"
 #include "sidecar/fh.h"
+#include "sidecar/journal.h"
 #include "sidecar/lock.h"
 #include "sidecar/node.h"
 #include "sidecar/proc.h"
 #include "sidecar/request.h"
+#include "sidecar/revival.h"
 #include "sidecar/worker.h"
 #include "util/cleanup.h"
 
@@ -71,6 +73,9 @@ free_sess(struct rsb_sess *sess)
 		return;
 	rsb_loop_unpost(sess->loop, &sess->kick);
 	rsb_workers_free(sess->mutator);
+	if (sess->part)
+		rsb_journal_hold(sess->part, false);
+	rsb_revival_free(sess->revival);
 	rsb_procs_free(sess->procs);
 	rsb_locks_free(sess->locks);
 	rsb_fhs_free(sess->fhs);
@@ -254,6 +259,21 @@ rsb_sess_restart(struct rsb_sess *sess, uint64_t incarnation)
 	sess->incarnation = incarnation;
 	sess->detached_ns = rsb_loop_now(sess->loop);
 	return sess->broken ? -ENOMEM : 0;
+}
+
+int
+rsb_sess_revive(struct rsb_sess *sess, struct rsb_journal_part *part, uint64_t first_call)
+{
+	uint64_t begun = rsb_journal_begun(part);
+	int r = rsb_revival_new(begun, first_call, &sess->revival);
+
+	if (r < 0)
+		return r;
+	sess->part = part;
+	rsb_journal_hold(part, true);
+	sess->fifo_seen = begun;
+	sess->fifo_done = begun;
+	return 0;
 }
 
 bool

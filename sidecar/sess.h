@@ -27,6 +27,8 @@ struct rsb_locks;
 struct rsb_procs;
 struct rsb_cgroups;
 struct rsb_workers;
+struct rsb_journal_part;
+struct rsb_revival;
 
 /* Facts of this sidecar, fixed at its start. */
 struct rsb_sidecar_config {
@@ -42,6 +44,7 @@ struct rsb_sidecar_config {
 	int is_root;                 /* the sidecar itself has uid 0: it can change ids */
 	struct rsb_cgroups *cgroups; /* where commands get their own; NULL: a supervisor for each */
 	struct rlimit cmd_nofile;    /* RLIMIT_NOFILE of commands */
+	const char *journal;         /* path of sidecar/journal.h's file; NULL: none */
 };
 
 /* A connection, as the session sees it. */
@@ -70,6 +73,8 @@ struct rsb_sess {
 	struct rsb_mutex lock;                   /* of the members of requests that say so */
 	struct rsb_workers *pool;                /* const; shared by all sessions */
 	struct rsb_workers *mutator;             /* const; one thread, this session's own */
+	struct rsb_journal_part *part;           /* const after the first attach; NULL: none */
+	struct rsb_revival *revival;             /* the same; NULL: it began with this process */
 	uint32_t version;                        /* {io} agreed on at the last attach */
 	struct rsb_map calls;                    /* {io} requests by call id, until their reply */
 	struct rsb_map chan_users;               /* {io} */
@@ -80,6 +85,7 @@ struct rsb_sess {
 	struct rsb_map known;                    /* {io} calls that it may make again */
 	struct rsb_carrier *carrier;             /* {io} NULL: detached */
 	uint64_t detached_ns;                    /* {io} since when, without a carrier */
+	uint64_t lock_losses;                    /* {io} how often its locks were given up */
 	struct rsb_task kick;                    /* {io} */
 	bool broken;                             /* {io} cannot be resumed */
 	bool ending;                             /* {io} */
@@ -114,6 +120,12 @@ rsb_nodiscard int rsb_sess_attach(struct rsb_sess *sess, struct rsb_carrier *car
  * -ENOMEM: the session is broken.
  */
 rsb_nodiscard int rsb_sess_restart(struct rsb_sess *sess, uint64_t incarnation);
+/*
+ * Before the first attach: it goes on with what another process of the sidecar left in part, which
+ * is held until the session is gone. first_call: of those that are not made again. -ENOMEM.
+ */
+rsb_nodiscard int rsb_sess_revive(
+	struct rsb_sess *sess, struct rsb_journal_part *part, uint64_t first_call);
 /* Whether call was executed, or is, for the process of before. The answer is on its way. */
 bool rsb_sess_knows_call(struct rsb_sess *sess, uint64_t call);
 /* The connection broke. Nothing happens when another one has taken over. */

@@ -17,15 +17,16 @@ landlock_abi(void)
 
 void
 rsb_welcome_fill(const struct rsb_sidecar_config *config, const struct rsb_registry *registry,
-	const struct rsb_sess *sess, bool resumed, struct rsb_welcome *ret_welcome)
+	const struct rsb_joined *joined, struct rsb_welcome *ret_welcome)
 {
+	const struct rsb_sess *sess = joined->sess;
 	uint64_t wall_ns = rsb_wall_ns();
 	struct rsb_stream_state state;
 
 	rsb_stream_state(rsb_session_stream(sess->proto), &state);
 	*ret_welcome = (struct rsb_welcome){
 		.epoch = rsb_bytes_str(rsb_registry_epoch(registry)),
-		.resumed = resumed,
+		.resumed = joined->resumed,
 		.received = state.received,
 		.acked = state.acked,
 		.window = state.limit,
@@ -39,5 +40,8 @@ rsb_welcome_fill(const struct rsb_sidecar_config *config, const struct rsb_regis
 		.landlock_abi = landlock_abi(),
 		.wall_sec = wall_ns / RSB_NSEC_PER_SEC,
 		.wall_nsec = wall_ns % RSB_NSEC_PER_SEC,
+		.anew = joined->anew,
+		.fifo = sess->fifo_seen,
+		.lock_losses = sess->lock_losses,
 	};
 }

@@ -8,6 +8,6 @@
 
 /* All but version and features. Views into its arguments. */
 void rsb_welcome_fill(const struct rsb_sidecar_config *config, const struct rsb_registry *registry,
-	const struct rsb_sess *sess, bool resumed, struct rsb_welcome *ret_welcome);
+	const struct rsb_joined *joined, struct rsb_welcome *ret_welcome);
 
 #endif

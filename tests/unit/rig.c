@@ -17,7 +17,7 @@
 
 /* Nothing here may take so long. */
 #define PATIENCE_MS 10000u
-#define OP_FILES_MAX 32
+#define OP_FILES_MAX 35
 
 const struct rsb_node rig_root = { .id = RSB_NODE_ROOT };
 

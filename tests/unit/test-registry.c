@@ -81,6 +81,19 @@ lost(void *arg, int r rsb_unused)
 	guest->sess = NULL;
 }
 
+static int
+join_registry(struct house *house, const struct rsb_join *join, struct guest *guest)
+{
+	struct rsb_joined joined;
+	int r = rsb_registry_open(house->registry, join, &joined, NULL);
+
+	if (r < 0)
+		return r;
+	guest->sess = joined.sess;
+	guest->resumed = joined.resumed;
+	return 0;
+}
+
 /* id: of the session, one character. */
 static int
 come(struct house *house, struct guest *guest, const char *sandbox, const char *id)
@@ -101,7 +114,7 @@ come(struct house *house, struct guest *guest, const char *sandbox, const char *
 	int r;
 
 	guest->carrier = (struct rsb_carrier){ .output = output, .lost = lost, .arg = guest };
-	r = rsb_registry_open(house->registry, &join, &guest->sess, &guest->resumed, NULL);
+	r = join_registry(house, &join, guest);
 	if (r == 0)
 		(void)strcpy(guest->epoch, rsb_registry_epoch(house->registry));
 	return r;
@@ -240,8 +253,7 @@ START_TEST(forgets_all_when_it_was_rolled_back)
 	hello.epoch = rsb_bytes_str(before);
 	leave(&guest);
 	/* It acknowledged a thousand messages that this memory has never sent. */
-	ck_assert_int_eq(
-		rsb_registry_open(house.registry, &join, &guest.sess, &guest.resumed, NULL), 0);
+	ck_assert_int_eq(join_registry(&house, &join, &guest), 0);
 	ck_assert(!guest.resumed);
 	ck_assert_str_ne(rsb_registry_epoch(house.registry), before);
 	house_done(&house);
@@ -311,7 +323,7 @@ come_again(struct house *house, struct guest *guest, uint64_t incarnation, uint6
 	};
 
 	guest->carrier = (struct rsb_carrier){ .output = output, .lost = lost, .arg = guest };
-	return rsb_registry_open(house->registry, &join, &guest->sess, &guest->resumed, NULL);
+	return join_registry(house, &join, guest);
 }
 
 START_TEST(hands_a_session_on_to_the_next_process)

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef RSB_OWNFILE_H
+#define RSB_OWNFILE_H
+
+#include <stddef.h>
+
+#include "util/macro.h"
+
+/*
+ * A file that is this process's alone until it ends or closes any descriptor of it, made if need
+ * be, with all of its blocks; one of another size begins with zeros. The descriptor is the
+ * caller's. -EBUSY: another process has it; -EPERM: it is not a regular file of our user that
+ * nobody else may open, with this one name.
+ */
+rsb_nodiscard int rsb_ownfile_open(const char *path, size_t size);
+
+#endif
