@@ -49,14 +49,13 @@ look(struct rsb_nodes *nodes, struct rsb_place *place, const struct rsb_adopt_on
 		.parent = one->parent,
 		.name = place->name,
 		.id = one->node.id,
-		.n_more = one->n_given - 1,
+		.n_given = one->n_given,
 		.dir_fd = &fd,
 	};
 	r = rsb_nodes_bind(nodes, &binding, &id);
 	if (r < 0 || id == one->node.id)
 		return r;
-	/* Two ids for one inode: the host has made that up. */
-	rsb_nodes_forget(nodes, id, one->n_given);
+	/* Two ids for one inode: the host has made that up, and what it counts is its own loss. */
 	return -EINVAL;
 }
 
@@ -65,7 +64,7 @@ rsb_adopt_node(struct rsb_nodes *nodes, struct rsb_place *place, const struct rs
 {
 	int r;
 
-	if (one->node.id == RSB_NODE_ROOT || one->node.ino == 0 || one->n_given == 0)
+	if (one->node.id == RSB_NODE_ROOT || one->node.ino == 0)
 		return -EINVAL;
 	r = look(nodes, place, one);
 	if (r == -ESTALE) {

@@ -7,7 +7,7 @@
 #include "sidecar/place.h"
 
 /*
- * place: of the node before, since most often it is the same directory; RSB_PLACE_EMPTY at first,
+ * one->n_given 0: it is given once more. place: of the node before, since most often it is the same directory; RSB_PLACE_EMPTY at first,
  * the caller ends it. -ESTALE: it is not there under its name, and is awaited. -EINVAL: the host
  * cannot have it; else an errno of looking, or of rsb_nodes_bind().
  */

@@ -88,6 +88,12 @@ learn(struct rsb_entry *e, const struct rsb_ident *ident)
 	e->ident.btime_nsec = ident->btime_nsec;
 }
 
+static void
+count(struct rsb_entry *e, uint64_t n_given)
+{
+	e->n_given = n_given ? rsb_max(e->n_given, n_given) : e->n_given + 1;
+}
+
 int
 rsb_nodes_bind(struct rsb_nodes *nodes, const struct rsb_binding *b, uint64_t *ret_id)
 {
@@ -100,7 +106,7 @@ rsb_nodes_bind(struct rsb_nodes *nodes, const struct rsb_binding *b, uint64_t *r
 		r = rsb_entries_name(&nodes->t, b->ident, b->id, &e);
 	if (r == 0) {
 		if (e != nodes->t.top)
-			e->n_given += 1 + b->n_more;
+			count(e, b->n_given);
 		learn(e, b->ident);
 		rsb_entries_hint(&nodes->t, e, b->parent, b->name, &trash);
 		if (b->dir_fd)
@@ -138,7 +144,7 @@ rsb_nodes_await(struct rsb_nodes *nodes, const struct rsb_adopt_one *one)
 	else if (e->id != one->node.id)
 		r = -EINVAL;
 	if (r == 0) {
-		e->n_given += one->n_given;
+		count(e, one->n_given);
 		/* It leads there again if only a directory above was moved. */
 		if (!e->name)
 			rsb_entries_hint(&nodes->t, e, one->parent, name, &trash);

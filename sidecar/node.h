@@ -48,11 +48,11 @@ struct rsb_binding {
 	uint64_t parent;  /* where it was seen */
 	const char *name; /* the same */
 	uint64_t id;      /* what to call it, if it has no id yet */
-	uint64_t n_more;  /* how often it counts as given beyond the one time */
+	uint64_t n_given; /* how often that is at least; 0: once more */
 	int *dir_fd;      /* may be NULL; an O_PATH descriptor, taken (set to -1) if it is useful */
 };
 
-/* Counts as given once. Errors as rsb_nodes_offer(), and -ENOMEM. */
+/* Errors as rsb_nodes_offer(), and -ENOMEM. */
 rsb_nodiscard int rsb_nodes_bind(
 	struct rsb_nodes *nodes, const struct rsb_binding *binding, uint64_t *ret_id);
 /*

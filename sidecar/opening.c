@@ -109,8 +109,11 @@ int
 rsb_opening_again(
 	struct rsb_sess *sess, const struct rsb_open_req *req, struct rsb_attr_rep *ret_rep)
 {
+	RSB_CLEANUP(rsb_fh_use_done) struct rsb_fh_use use = { .fhs = sess->fhs };
 	struct rsb_open_req again = *req;
 
+	if (rsb_fhs_get(sess->fhs, req->fh, RSB_FH_FILE, &use.file) == 0)
+		return rsb_nodes_attr(sess->nodes, use.file->node, use.file->fd, &ret_rep->attr);
 	again.flags &= ~WIRE_TRUNC;
 	return rsb_opening_node(sess, &again, ret_rep);
 }

@@ -82,7 +82,6 @@ made(struct rsb_sess *sess, const struct rsb_node *dir, struct rsb_bytes name,
 	const struct rsb_adopt_one one = {
 		.node = { .id = rep->id, .ino = rep->attr.ino, .btime = rep->attr.btime },
 		.type = rep->attr.mode & S_IFMT,
-		.n_given = 1,
 		.parent = dir->id,
 		.name = name,
 	};
