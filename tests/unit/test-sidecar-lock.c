@@ -312,6 +312,38 @@ START_TEST(answers_what_waits_when_the_session_ends)
 }
 END_TEST
 
+START_TEST(gives_up_what_an_absent_host_has_locked)
+{
+	struct rig rig;
+	struct rig_call *waiting;
+	struct rsb_buf buf;
+	uint64_t a, b;
+
+	with_files(&rig, &a, &b);
+	rsb_buf_init(&buf, RSB_MESSAGE_MAX);
+	ck_assert(!rsb_locks_give_up(rig.sess.locks, rig.sess.fhs));
+	ck_assert_int_eq(lock(&rig, a, 1, F_WRLCK), 0);
+	ck_assert_int_eq(lock_file(&rig, b, 1, F_WRLCK), 0);
+	waiting = wait_for(&rig, b, 2, RSB_LOCK_POSIX, F_WRLCK);
+	ck_assert(!rig_answered(waiting, GRACE_MS));
+	ck_assert(rsb_locks_give_up(rig.sess.locks, rig.sess.fhs));
+	ck_assert_int_eq(rig_finish(waiting, NULL, &buf), -EAGAIN);
+	ck_assert_uint_eq(stats(&rig).n_holder, 0);
+	/* Others have both kinds now, and the files are open as before. */
+	ck_assert_int_eq(lock(&rig, b, 3, F_WRLCK), 0);
+	ck_assert_int_eq(lock_file(&rig, a, 3, F_WRLCK), 0);
+	ck_assert_int_eq(rig_write(&rig, a, 0, "x"), 0);
+	ck_assert_int_eq(rig_release(&rig, a), 0);
+	ck_assert_int_eq(unlock_all(&rig, b, 3), 0);
+	/* A lock of flock(2) alone counts too. */
+	ck_assert_int_eq(lock_file(&rig, b, 1, F_RDLCK), 0);
+	ck_assert(rsb_locks_give_up(rig.sess.locks, rig.sess.fhs));
+	ck_assert(!rsb_locks_give_up(rig.sess.locks, rig.sess.fhs));
+	rsb_buf_done(&buf);
+	rig_done(&rig);
+}
+END_TEST
+
 START_TEST(refuses_locks_that_are_none)
 {
 	struct rig rig;
@@ -420,6 +452,7 @@ main(void)
 		ends_a_wait_when_it_is_cancelled_or_its_file_closed,
 		bounds_the_number_of_waiting_requests,
 		answers_what_waits_when_the_session_ends,
+		gives_up_what_an_absent_host_has_locked,
 		refuses_locks_that_are_none,
 		lets_one_rival_in_at_a_time,
 	};
