@@ -7,9 +7,10 @@
 #include "sidecar/place.h"
 
 /*
- * one->n_given 0: it is given once more. place: of the node before, since most often it is the same directory; RSB_PLACE_EMPTY at first,
- * the caller ends it. -ESTALE: it is not there under its name, and is awaited. -EINVAL: the host
- * cannot have it; else an errno of looking, or of rsb_nodes_bind().
+ * one->n_given 0: it is given once more. place: of the node before, since most often it is the same
+ * directory; RSB_PLACE_EMPTY at first, the caller ends it. -ESTALE: it is not there under its name,
+ * and is awaited. -EINVAL: the host cannot have it; else an errno of looking, or of
+ * rsb_nodes_bind().
  */
 rsb_nodiscard int rsb_adopt_node(
 	struct rsb_nodes *nodes, struct rsb_place *place, const struct rsb_adopt_one *one);

@@ -3,10 +3,11 @@
 #define RSB_REGISTRY_H
 
 /*
- * The sessions that this sidecar remembers, and the epoch that says which memory that is. A hello with another sandbox id than the last one
- * comes to a fork's copy of this memory, and one whose numbers do not fit comes to memory that was
- * rolled back: in both cases every session ends and the generation moves on, so that no host takes
- * this memory for the one it knew. All on the io thread.
+ * The sessions that this sidecar remembers, and the epoch that says which memory that is. A hello
+ * with another sandbox id than the last one comes to a fork's copy of this memory, and one whose
+ * numbers do not fit comes to memory that was rolled back: in both cases every session ends and the
+ * generation moves on, so that no host takes this memory for the one it knew. What a process before
+ * this one had is in the journal, if there is one. All on the io thread.
  */
 
 #include "proto/op.h"

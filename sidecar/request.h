@@ -8,8 +8,9 @@
  * for each op of the table that is not LOCAL; req views rq's own memory and lives until the reply.
  *
  * Which thread calls the handler: ops with INLINE the io thread; with WRITES or ORDERED the
- * session's one mutator, in FIFO order; the others a worker of the pool. The gate has seen to it that "after" was
- * executed. A handler replies exactly once, at once or (WAITS) later, from any thread.
+ * session's one mutator, in FIFO order; the others a worker of the pool. The gate has seen to it
+ * that "after" was executed. A handler replies exactly once, at once or (WAITS) later, from any
+ * thread.
  */
 
 #include <stdbool.h>

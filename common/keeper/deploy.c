@@ -23,7 +23,7 @@
  * $0: the program's place, $1: what was uploaded for it or nothing, then the program's
  * arguments. An upload is not atomic, so it gets its name only when it is whole. An agent that
  * does not know of Content-Encoding has stored it compressed. A sidecar of ours that runs already
- * serves another key or nobody.
+ * serves another key or nobody, and must be gone before the next one opens its journal.
  */
 static const char script[] =
 	"d=${0%/*}; part=$1; shift\n"
@@ -38,11 +38,8 @@ static const char script[] =
 	"  \"$d\"/rsb-sidecar-*) old=\"$old ${p#/proc/}\";;\n"
 	"  esac\n"
 	"done\n"
-	"if [ -n \"$old\" ]; then\n"
-	"  kill $old; n=0\n"
-	"  while kill -0 $old && [ $n -lt 20 ]; do sleep 0.1; n=$((n+1)); done\n"
-	"  kill -9 $old\n"
-	"fi 2>/dev/null\n"
+	"gone() { n=0; while kill -0 $old && [ $n -lt 20 ]; do sleep 0.1; n=$((n+1)); done; }\n"
+	"if [ -n \"$old\" ]; then kill $old; gone; kill -9 $old && gone; fi 2>/dev/null\n"
 	"exec \"$0\" \"$@\"\n";
 
 struct start {

@@ -8,104 +8,11 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "proto/version.h"
-#include "sidecar/server.h"
-#include "util/fd.h"
 #include "util/log.h"
-
-#define ROOT UINT64_C(1)
-
-/* ---- the sidecar ---- */
-
-/* Where the sidecar's process says that it stalls; -1: this is the test's. */
-static int stall_fd = -1;
-
-int __real_mkdirat(int dir_fd, const char *name, mode_t mode);
-int __wrap_mkdirat(int dir_fd, const char *name, mode_t mode);
-
-static void
-stall(void)
-{
-	ck_assert_int_eq(write(stall_fd, "", 1), 1);
-	for (;;)
-		(void)pause();
-}
-
-/* A file system that never answers, for directories that are called so. */
-int
-__wrap_mkdirat(int dir_fd, const char *name, mode_t mode)
-{
-	int r;
-
-	if (stall_fd >= 0 && strcmp(name, "stall before") == 0)
-		stall();
-	r = __real_mkdirat(dir_fd, name, mode);
-	if (stall_fd >= 0 && strcmp(name, "stall after") == 0)
-		stall();
-	return r;
-}
-
-ssize_t __real_pwritev2(int fd, const struct iovec *iov, int n, off_t offset, int flags);
-ssize_t __wrap_pwritev2(int fd, const struct iovec *iov, int n, off_t offset, int flags);
-
-/* A slow one, so that a kill often comes between begin and end. */
-ssize_t
-__wrap_pwritev2(int fd, const struct iovec *iov, int n, off_t offset, int flags)
-{
-	ssize_t r = __real_pwritev2(fd, iov, n, offset, flags);
-
-	if (stall_fd >= 0)
-		(void)poll(NULL, 0, 1);
-	return r;
-}
-
-static rsb_noreturn void
-run_sidecar(const struct far *far, int port_fd)
-{
-	struct rsb_server *server;
-	struct rsb_loop *loop;
-	uint16_t port;
-
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	stall_fd = far->stall_fds[1];
-	if (rsb_loop_new(rsb_clock_monotonic(), &loop) < 0 ||
-		rsb_server_new(&far->config, &far->key, loop, &server) < 0 ||
-		rsb_server_listen(server, "127.0.0.1", 0, &port, NULL) < 0 ||
-		write(port_fd, &port, sizeof(port)) != (ssize_t)sizeof(port))
-		_exit(1);
-	(void)rsb_loop_run(loop);
-	_exit(0);
-}
-
-static void
-start_sidecar(struct far *far)
-{
-	int fds[2];
-
-	ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
-	far->pid = fork();
-	ck_assert_int_ge(far->pid, 0);
-	if (far->pid == 0)
-		run_sidecar(far, fds[1]);
-	(void)close(fds[1]);
-	ck_assert_int_eq(read(fds[0], &far->port, sizeof(far->port)), sizeof(far->port));
-	(void)close(fds[0]);
-}
-
-static void
-end_sidecar(struct far *far)
-{
-	ck_assert_int_eq(kill(far->pid, SIGKILL), 0);
-	ck_assert_int_eq(waitpid(far->pid, NULL, 0), far->pid);
-}
-
-/* ---- the host ---- */
 
 static void
 no_data(void *arg rsb_unused, uint64_t chan rsb_unused, struct rsb_bytes data rsb_unused,
@@ -300,69 +207,6 @@ count_frame(struct far *far)
 		far->kill_now = true;
 }
 
-struct far_node *
-far_node(struct far *far, uint64_t id)
-{
-	for (size_t i = 0; i < far->n_node; i++)
-		if (far->nodes[i].one.node.id == id)
-			return &far->nodes[i];
-	return NULL;
-}
-
-static struct far_node *
-node_named(struct far *far, uint64_t parent, const char *name)
-{
-	for (size_t i = 0; i < far->n_node; i++)
-		if (far->nodes[i].one.parent == parent && strcmp(far->nodes[i].name, name) == 0)
-			return &far->nodes[i];
-	return NULL;
-}
-
-static void
-learn_made(struct far *far, const struct far_call *call)
-{
-	struct far_node *node = &far->nodes[far->n_node++];
-	struct rsb_entry_rep rep;
-
-	ck_assert_uint_lt(far->n_node, FAR_NODES_MAX);
-	ck_assert_int_eq(rsb_codec_decode(&rsb_desc_rsb_entry_rep, call->body, &rep), 0);
-	ck_assert_ptr_null(far_node(far, rep.id));
-	node->one = (struct rsb_adopt_one){
-		.node = { .id = rep.id, .ino = rep.attr.ino, .btime = rep.attr.btime },
-		.type = rep.attr.mode & S_IFMT,
-		.n_given = 1,
-		.parent = call->parent,
-	};
-	(void)strcpy(node->name, call->name);
-	node->fh = call->fh;
-	node->flags = call->flags;
-}
-
-static void
-learn(struct far *far, const struct far_call *call)
-{
-	struct far_node *node;
-
-	switch (call->op) {
-	case RSB_OP_create:
-	case RSB_OP_mkdir:
-		learn_made(far, call);
-		break;
-	case RSB_OP_rename:
-		node = far_node(far, call->node);
-		if (node)
-			(void)strcpy(node->name, call->name);
-		break;
-	case RSB_OP_release:
-		for (size_t i = 0; i < far->n_node; i++)
-			if (far->nodes[i].fh == call->fh)
-				far->nodes[i].fh = 0;
-		break;
-	default:
-		break;
-	}
-}
-
 static int
 on_frame(void *arg, struct rsb_bytes frame)
 {
@@ -393,7 +237,7 @@ on_frame(void *arg, struct rsb_bytes frame)
 		call->msg = msg;
 		call->body = head.body;
 		if (call->error == 0)
-			learn(far, call);
+			far_learn(far, call);
 		if (call->fifo)
 			far->fifo_done++;
 		if (head.id == far->wait_for)
@@ -475,11 +319,11 @@ void
 far_kill(struct far *far)
 {
 	hang_up(far);
-	end_sidecar(far);
+	far_box_end(far);
 	far->kill_now = false;
 	far->kill_after = 0;
 	far->n_kill++;
-	start_sidecar(far);
+	far_box_start(far);
 }
 
 void
@@ -571,7 +415,7 @@ far_new(bool with_journal)
 	far->incarnation = 1;
 	ck_assert_int_eq(rsb_loop_new(rsb_clock_monotonic(), &far->loop), 0);
 	new_host(far);
-	start_sidecar(far);
+	far_box_start(far);
 	return far;
 }
 
@@ -579,7 +423,7 @@ void
 far_free(struct far *far)
 {
 	hang_up(far);
-	end_sidecar(far);
+	far_box_end(far);
 	rsb_session_free(far->host);
 	rsb_loop_free(far->loop);
 	for (size_t i = 0; i < FAR_CALLS_MAX; i++) {
@@ -635,87 +479,4 @@ far_reply(struct far *far, uint64_t id, void *ret_rep)
 	if (call->error == 0 && ret_rep)
 		ck_assert_int_eq(rsb_codec_decode(rsb_ops[call->op].rep, call->body, ret_rep), 0);
 	return call->error;
-}
-
-uint64_t
-far_create(struct far *far, const char *name, uint64_t id)
-{
-	const struct rsb_create_req req = {
-		.parent = { .id = ROOT },
-		.name = rsb_bytes_str(name),
-		.id = id,
-		.fh = id,
-		.flags = 2 /* O_RDWR */,
-		.mode = S_IFREG | 0644,
-	};
-	const struct far_effect effect = {
-		.parent = ROOT,
-		.name = name,
-		.fh = id,
-		.flags = 2,
-	};
-
-	return far_call(far, RSB_OP_create, &req, &effect);
-}
-
-uint64_t
-far_append(struct far *far, uint64_t fh, const char *text)
-{
-	const struct rsb_write_req req = {
-		.fh = fh,
-		.flags = RSB_WRITE_APPEND,
-		.data = rsb_bytes_str(text),
-	};
-
-	return far_call(far, RSB_OP_write, &req, NULL);
-}
-
-uint64_t
-far_release(struct far *far, uint64_t fh)
-{
-	const struct rsb_fh_req req = { .fh = fh };
-	const struct far_effect effect = { .fh = fh };
-
-	return far_call(far, RSB_OP_release, &req, &effect);
-}
-
-uint64_t
-far_mkdir(struct far *far, const char *name, uint64_t id)
-{
-	const struct rsb_mkdir_req req = {
-		.parent = { .id = ROOT },
-		.name = rsb_bytes_str(name),
-		.id = id,
-		.mode = 0755,
-	};
-	const struct far_effect effect = { .parent = ROOT, .name = name };
-
-	return far_call(far, RSB_OP_mkdir, &req, &effect);
-}
-
-uint64_t
-far_rename(struct far *far, const char *name, const char *newname)
-{
-	const struct far_node *node = node_named(far, ROOT, name);
-	const struct rsb_rename_req req = {
-		.parent = { .id = ROOT },
-		.name = rsb_bytes_str(name),
-		.newparent = { .id = ROOT },
-		.newname = rsb_bytes_str(newname),
-	};
-	const struct far_effect effect = {
-		.name = newname,
-		.node = node ? node->one.node.id : 0,
-	};
-
-	return far_call(far, RSB_OP_rename, &req, &effect);
-}
-
-char *
-far_read(struct far *far, const char *name)
-{
-	char path[128], *text;
-
-	(void)snprintf(path, sizeof(path), "%s/%s", far->workspace, name);
-	return rsb_fd_read_file(AT_FDCWD, path, 1 << 20, &text) < 0 ? NULL : text;
 }

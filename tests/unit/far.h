@@ -80,6 +80,12 @@ struct far {
 	uint64_t lock_losses;
 };
 
+/* far-box.c: the process. */
+void far_box_start(struct far *far);
+void far_box_end(struct far *far);
+/* far-call.c: what the reply to a call that succeeded means. */
+void far_learn(struct far *far, const struct far_call *call);
+
 struct far *far_new(bool with_journal);
 void far_free(struct far *far);
 
@@ -101,7 +107,7 @@ void far_step(struct far *far, int timeout_ms);
 	} while (0)
 /* Sends what there is to send, and hears nothing. */
 void far_send(struct far *far);
-/* Until the sidecar stalls, see far.c. */
+/* Until the sidecar stalls, see far-box.c. */
 void far_until_stalled(struct far *far);
 /* The same, and hears nothing meanwhile. */
 void far_wait_stalled(struct far *far);
