@@ -57,6 +57,7 @@ fixture_init(struct fixture *fx)
 	rsb_map_init(&fx->chans, CHANS_MAX);
 	(void)snprintf(fx->workspace, sizeof(fx->workspace), "/tmp/rsb-fixture-XXXXXX");
 	ck_assert_ptr_nonnull(mkdtemp(fx->workspace));
+	(void)snprintf(fx->journal, sizeof(fx->journal), "%s.journal", fx->workspace);
 	ck_assert_int_eq(rsb_secret_generate(&fx->key, RSB_AUTH_KEY_SIZE), 0);
 	fx->user = getpwuid(getuid())->pw_name;
 }
@@ -115,10 +116,10 @@ static void
 start_program(struct fixture *fx)
 {
 	const char *argv[16] = { "rsb-sidecar", "--workspace", fx->workspace, "--key-fd", "3",
-		"--user", fx->user };
+		"--user", fx->user, "--journal", fx->journal };
 	int socks[2] = { -1, -1 };
 	int out[2];
-	int n = 7;
+	int n = 9;
 
 	if (fx->no_cgroup)
 		argv[n++] = "--no-cgroup";
@@ -298,7 +299,7 @@ void
 fixture_done(struct fixture *fx)
 {
 	struct fixture_chan *chan;
-	char command[128];
+	char command[192];
 	size_t cursor = 0;
 	uint64_t id;
 
@@ -319,7 +320,7 @@ fixture_done(struct fixture *fx)
 	rsb_secret_done(&fx->key);
 	rsb_cond_done(&fx->cond);
 	rsb_mutex_done(&fx->lock);
-	(void)snprintf(command, sizeof(command), "rm -rf %s", fx->workspace);
+	(void)snprintf(command, sizeof(command), "rm -rf %s %s", fx->workspace, fx->journal);
 	ck_assert_int_eq(system(command), 0);
 }
 

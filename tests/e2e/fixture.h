@@ -30,6 +30,7 @@ enum fixture_way {
 
 struct fixture {
 	char workspace[64];
+	char journal[80];
 	struct rsb_secret key;
 	enum fixture_way way;
 	const char *user; /* NULL: who runs the test */

@@ -148,7 +148,7 @@ def sidecar_of_root(copy):
     os.write(w, key)
     os.close(w)
     with subprocess.Popen([f"{mountbox.BUILD}/sidecar/rsb-sidecar", "--port", "0", "--listen", "127.0.0.1", "--no-cgroup",
-                           "--workspace", workspace, "--user", USER, "--key-fd", str(r)],
+                           "--workspace", workspace, "--user", USER, "--key-fd", str(r), "--journal", f"{copy}/journal"],
                           stdout=subprocess.PIPE, pass_fds=[r]) as sidecar:
         os.close(r)
         try:
