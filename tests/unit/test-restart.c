@@ -220,12 +220,11 @@ tell(struct story *story)
 }
 
 /* The lines that were written are there once and in their order; others may be. */
-static unsigned int
+static void
 check_lines(struct story *story)
 {
 	char *text = far_read(story->far, "log");
 	const char *at = text;
-	unsigned int n_unknown = 0;
 	char line[16];
 
 	ck_assert_ptr_nonnull(text);
@@ -236,13 +235,11 @@ check_lines(struct story *story)
 
 		ck_assert_msg(r == 0 || r == -ENOTCONN, "line %u: %d", i, r);
 		ck_assert_msg(here || r == -ENOTCONN, "line %u is lost in %s", i, text);
-		n_unknown += r == -ENOTCONN;
 		if (here)
 			at += n;
 	}
 	ck_assert_str_eq(at, "");
 	free(text);
-	return n_unknown;
 }
 
 static void
@@ -289,7 +286,7 @@ check_dirs(struct story *story)
 
 START_TEST(executes_once_over_kills_of_the_sidecar)
 {
-	unsigned int n_unknown = 0, n_kill = 0;
+	unsigned int n_kill = 0;
 
 	for (unsigned int seed = 1; seed <= 8; seed++) {
 		struct story story = { .far = far_new(true), .seed = seed };
@@ -302,15 +299,13 @@ START_TEST(executes_once_over_kills_of_the_sidecar)
 			if (!far->kill_after)
 				far->kill_after = 1 + draw(&story, 25);
 		}
-		n_unknown += check_lines(&story);
+		check_lines(&story);
 		check_dirs(&story);
 		ck_assert_uint_eq(far->n_lost, 0);
 		n_kill += far->n_kill;
 		far_free(far);
 	}
-	/* How many of these hit a mutation under way depends on the machine. */
 	ck_assert_uint_gt(n_kill, 8);
-	ck_assert_uint_le(n_unknown, n_kill);
 }
 END_TEST
 
