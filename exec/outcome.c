@@ -60,10 +60,24 @@ not_begun(const char *program, const struct rsb_run *run, const struct rsb_run_r
 	return code;
 }
 
+/* Whether it had begun, nobody knows. */
+static bool
+is_lost_with_sidecar(const struct rsb_run_result *result)
+{
+	return (result->end == RSB_RUN_LOST || result->end == RSB_RUN_FAILED) &&
+	       result->error == -EOWNERDEAD;
+}
+
 void
 rsb_outcome_exit(const char *program, const struct rsb_run *run,
 	const struct rsb_run_result *result, const struct rsb_diag *diag)
 {
+	if (is_lost_with_sidecar(result)) {
+		(void)fprintf(stderr,
+			"%s: lost: the command ended with the sidecar, which was started again\n",
+			program);
+		exit(RSB_EXIT_FAILED);
+	}
 	switch (result->end) {
 	case RSB_RUN_EXITED:
 		exit(result->code);

@@ -12,6 +12,7 @@
 #include "fuse/attach.h"
 #include "fuse/barrier.h"
 #include "fuse/control.h"
+#include "fuse/heard.h"
 #include "fuse/hold.h"
 #include "fuse/mount.h"
 #include "fuse/ops.h"
@@ -49,7 +50,7 @@ struct daemon {
 	struct rsb_timer *tick;
 	struct rsb_status status;
 	struct rsb_task ended; /* the fuse thread has ended */
-	struct rsb_task epoch; /* the sidecar is another one */
+	struct rsb_heard heard;
 	enum phase phase;
 	bool mounted;
 	bool lazy;
@@ -216,13 +217,11 @@ static void
 on_tick(void *arg)
 {
 	struct daemon *d = arg;
-	char text[RSB_DIAG_MAX];
 
 	rsb_timer_set(d->tick, rsb_loop_now(d->loop) + TICK_NS);
 	rsb_uplink_tick(d->uplink);
 	rsb_hold_tick(d->fs, TICK_NS);
-	while (rsb_hold_say(d->fs, text, sizeof(text)))
-		rsb_uplink_say(d->uplink, "unknown", text);
+	rsb_heard_tick(&d->heard);
 	rsb_recover_tick(d->fs);
 	if (d->control)
 		rsb_control_tick(d->control);
@@ -237,73 +236,19 @@ on_status(void *arg, struct rsb_buf *out)
 	return rsb_status_write(&((struct daemon *)arg)->status, out);
 }
 
-static void
-on_epoch(struct rsb_task *task)
-{
-	rsb_barrier_reset(rsb_container_of(task, struct daemon, epoch)->barrier);
-}
-
-/* ---- {io} what the link tells ---- */
-
-static void
-on_link_state(void *arg, enum rsb_link_state state, int reason, bool new_epoch)
-{
-	struct daemon *d = arg;
-
-	rsb_mutex_lock(&d->fs->lock);
-	rsb_fs_link_state_locked(d->fs, state, new_epoch);
-	rsb_mutex_unlock(&d->fs->lock);
-	if (new_epoch)
-		rsb_loop_post(d->loop, &d->epoch);
-	rsb_uplink_link_state(d->uplink, state, reason, new_epoch);
-}
-
-static void
-on_chan_data(void *arg, uint64_t chan, struct rsb_bytes data, bool fin)
-{
-	struct daemon *d = arg;
-
-	if (d->control)
-		rsb_control_chan_data(d->control, chan, data, fin);
-}
-
-static void
-on_chan_writable(void *arg, uint64_t chan)
-{
-	const struct daemon *d = arg;
-
-	if (d->control)
-		rsb_control_chan_writable(d->control, chan);
-}
-
-static void
-on_chan_reset(void *arg, uint64_t chan, int r)
-{
-	struct daemon *d = arg;
-
-	if (d->control)
-		rsb_control_chan_reset(d->control, chan, r);
-}
-
 /* ---- the beginning ---- */
 
 static int
 make_link(struct daemon *d)
 {
-	static const struct rsb_link_ops ops = {
-		.state = on_link_state,
-		.chan_data = on_chan_data,
-		.chan_writable = on_chan_writable,
-		.chan_reset = on_chan_reset,
-	};
 	const struct rsb_uplink_info *info = rsb_uplink_info(d->uplink);
 	struct rsb_link_config config = {
 		.key = *info->key,
 		.ping_ns = RSB_NSEC_PER_MSEC *
 			   (d->options->no_mount ? RSB_PING_EXEC_MS : RSB_PING_MOUNT_MS),
 		.saved = &d->shared->link,
-		.ops = &ops,
-		.arg = d,
+		.ops = &rsb_heard_ops,
+		.arg = &d->heard,
 	};
 	int r;
 
@@ -386,6 +331,8 @@ make_all(struct daemon *d, struct rsb_diag *diag)
 		r = rsb_timer_new(d->loop, on_tick, d, &d->tick);
 	if (r >= 0)
 		r = make_control(d, diag);
+	rsb_heard_init(&d->heard, d->loop, d->fs, d->barrier, d->uplink);
+	d->heard.control = d->control;
 	d->status = (struct rsb_status){
 		.fs = d->fs,
 		.link = d->link,
@@ -477,7 +424,6 @@ rsb_daemon_main(const struct rsb_options *options, struct rsb_uplink *uplink,
 		.sock = socks[0],
 		.notify_sock = socks[1],
 		.ended = { .fn = on_ended },
-		.epoch = { .fn = on_epoch },
 	};
 	struct rsb_diag diag = { .text = "" };
 	int r;

@@ -105,6 +105,7 @@ rsb_dirsnap_again(struct rsb_dirsnap *snap)
 	if (!snap->known)
 		return -ENOMEM;
 	snap->n_known = n;
+	snap->n_page = 0;
 	for (uint32_t i = 0; i < snap->n; i++) {
 		const struct entry *entry = &snap->entries[i];
 

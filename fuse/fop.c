@@ -243,6 +243,9 @@ on_reply(void *arg, int r, const void *rep)
 	fop->serial = 0;
 	if (r == -ENOTCONN && fop->mutating)
 		rsb_hold_unknown(fop);
+	/* Why it is not open over there says more. */
+	if (r == -EBADF && fop->handle && fop->handle->broken)
+		r = fop->handle->broken;
 	fop->fn(fop, r, rep);
 }
 

@@ -35,11 +35,12 @@ struct rsb_fop {
 	uint64_t hold_ns;     /* so long without a live link; 0: as long as calls wait */
 	size_t n_call;        /* pieces of it under way */
 	bool mutating;
-	bool interrupted; /* by a signal that did not kill, at least not yet */
-	bool lock_wait;   /* any signal ends it, if others have the lock */
-	bool nameless;    /* an open that has to be asked for by name again */
-	bool cancelled;   /* the far side was asked to give it up */
-	int error;        /* the first, of several calls */
+	bool interrupted;    /* by a signal that did not kill, at least not yet */
+	bool lock_wait;      /* any signal ends it, if others have the lock */
+	bool nameless;       /* an open that has to be asked for by name again */
+	bool cancelled;      /* the far side was asked to give it up */
+	int error;           /* the first, of several calls */
+	uint64_t lock_round; /* of fs when a lock was asked for */
 
 	struct rsb_inode *inode; /* referenced, as the next */
 	struct rsb_inode *other;

@@ -8,7 +8,9 @@
 #include "fuse/hold.h"
 #include "fuse/judge.h"
 #include "fuse/ledger.h"
+#include "fuse/limbo.h"
 #include "fuse/log.h"
+#include "fuse/revive.h"
 #include "fuse/send.h"
 
 static void
@@ -51,6 +53,9 @@ rsb_fs_new(const struct rsb_fs_config *config, struct rsb_link *link, struct rsb
 	r = rsb_hold_new(&fs->hold);
 	if (r < 0)
 		return r;
+	r = rsb_revive_new(fs, &fs->revive);
+	if (r < 0)
+		return r;
 	r = rsb_judge_new(config->trust_file, &fs->judge);
 	if (r < 0)
 		return r;
@@ -85,6 +90,7 @@ rsb_fs_free(struct rsb_fs *fs)
 	rsb_guard_free(fs->guard);
 	rsb_judge_free(fs->judge);
 	rsb_send_free(fs->send);
+	rsb_revive_free(fs->revive);
 	rsb_hold_free(fs->hold);
 	rsb_ledger_free(fs->ledger);
 	free(fs->workspace);
@@ -133,6 +139,17 @@ rsb_fs_foreign_end_locked(struct rsb_fs *fs)
 	rsb_fs_drop_locked(fs);
 }
 
+void
+rsb_fs_lose_handle(struct rsb_fs *fs, struct rsb_handle *handle, int r)
+{
+	rsb_handle_set_broken(handle, r);
+	fs->unsent -= handle->wbuf.size;
+	rsb_wbuf_done(&handle->wbuf);
+	rsb_log_cut(rsb_ledger_arena(fs->ledger), handle);
+	if (handle->inode->dirty == handle)
+		handle->inode->dirty = NULL;
+}
+
 /* All nodes and open files of the sidecar before are void. */
 static void
 begin_epoch(struct rsb_fs *fs)
@@ -142,16 +159,13 @@ begin_epoch(struct rsb_fs *fs)
 
 	fs->epoch++;
 	rsb_inodes_set_epoch(fs->inodes, fs->epoch);
+	fs->lock_round++;
+	rsb_revive_abort(fs->revive);
 	rsb_send_reset(fs->send);
 	rsb_fs_drop_locked(fs);
 	while ((handle = rsb_handle_next(fs->handles, &cursor))) {
-		rsb_handle_set_broken(handle, -EIO);
+		rsb_fs_lose_handle(fs, handle, -EIO);
 		handle->snap_fh = 0;
-		fs->unsent -= handle->wbuf.size;
-		rsb_wbuf_done(&handle->wbuf);
-		rsb_log_cut(rsb_ledger_arena(fs->ledger), handle);
-		if (handle->inode->dirty == handle)
-			handle->inode->dirty = NULL;
 	}
 }
 
@@ -162,6 +176,10 @@ rsb_fs_link_state_locked(struct rsb_fs *fs, enum rsb_link_state state, bool new_
 	rsb_hold_link_state(fs, state);
 	if (new_epoch)
 		begin_epoch(fs);
+	/* What the keeper gave up is not made again. */
+	if (state == RSB_LINK_FAILED)
+		rsb_limbo_end(fs->send, -EIO);
+	rsb_revive_step(fs->revive);
 	/* What waits for room ends with the others, or goes on. */
 	rsb_send_retry(fs->send);
 }

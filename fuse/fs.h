@@ -29,6 +29,7 @@ struct rsb_hold;
 struct rsb_judge;
 struct rsb_ledger;
 struct rsb_notify;
+struct rsb_revive;
 struct rsb_send;
 
 struct rsb_fs_config {
@@ -71,6 +72,7 @@ struct rsb_fs {
 	struct rsb_handles *handles;
 	struct rsb_send *send;
 	struct rsb_hold *hold;
+	struct rsb_revive *revive;
 	struct rsb_judge *judge;
 	struct rsb_guard *guard;
 	struct rsb_cache cache;
@@ -78,6 +80,7 @@ struct rsb_fs {
 	uint64_t seq;
 	uint64_t generation_seq; /* seq at the start of the cache's generation */
 	uint64_t epoch;          /* of the sidecar; goes up with each new one */
+	uint64_t lock_round;     /* goes up when the sidecar has lost locks */
 	size_t sent;             /* bytes of writes on their way */
 	size_t unsent;           /* bytes in all write buffers */
 	size_t n_wait;           /* calls that are answered when a command ends */
@@ -117,6 +120,8 @@ RSB_DEFINE_CLEANUP(struct rsb_fs *, rsb_fs_free)
 rsb_nodiscard int rsb_fs_take_facts(struct rsb_fs *fs);
 /* What the link told; new_epoch: another sidecar, all nodes and open files are void. */
 void rsb_fs_link_state_locked(struct rsb_fs *fs, enum rsb_link_state state, bool new_epoch);
+/* Nothing can be done with it any more but to close it; what it had not sent is lost. r: why. */
+void rsb_fs_lose_handle(struct rsb_fs *fs, struct rsb_handle *handle, int r);
 /* The link was freed: calls that it never took end now, while those who made them are there. */
 void rsb_fs_link_gone(struct rsb_fs *fs);
 

@@ -7,6 +7,7 @@
 #include "fuse/ahead.h"
 #include "fuse/guard.h"
 #include "fuse/ledger.h"
+#include "fuse/lockset.h"
 #include "fuse/log.h"
 
 struct rsb_handles {
@@ -54,9 +55,8 @@ handle_free(struct rsb_handles *handles, struct rsb_handle *handle)
 {
 	struct rsb_inode *inode = handle->inode;
 
-	if (handle->shared)
-		rsb_ledger_end_handle(handles->ledger, handle->shared);
-
+	rsb_lockset_drop_handle(handle);
+	rsb_ledger_end_handle(handles->ledger, handle->shared);
 	rsb_list_remove(&handle->of_inode);
 	inode->n_open--;
 	if (rsb_handle_writes(handle))
@@ -170,6 +170,7 @@ restore(struct rsb_handles *handles, struct rsb_inodes *inodes, struct rsb_dirsn
 	handle->closed = shared->closed;
 	handle->posix_locks = shared->posix_locks;
 	handle->flocks = shared->flocks;
+	rsb_lockset_restore(handle);
 	handle->kill_suidgid = shared->kill_suidgid;
 	r = rsb_log_restore(rsb_ledger_arena(handles->ledger), handle, listings);
 	if (r < 0)

@@ -43,7 +43,10 @@ struct rsb_handle {
 	struct rsb_list drains; /* of struct rsb_fop.wait: wait for n_done */
 	bool posix_locks;       /* an owner may hold some */
 	bool flocks;
-	bool kill_suidgid; /* with the next write */
+	bool has_flock;     /* of fuse/lockset.h, as the next two */
+	bool locks_unknown; /* it may hold some */
+	size_t n_range;     /* of the node's that it holds */
+	bool kill_suidgid;  /* with the next write */
 
 	struct rsb_guard_view *view; /* of fuse/guard.h: what is read; NULL: the file */
 	struct rsb_ahead *ahead;     /* NULL until it is read */

@@ -8,6 +8,7 @@
 #include "fuse/judge.h"
 #include "fuse/notify.h"
 #include "fuse/reply.h"
+#include "fuse/revive.h"
 #include "fuse/send.h"
 #include "util/awake.h"
 #include "util/clock.h"
@@ -17,6 +18,7 @@
 #define AWAKE_STEP_NS (2 * RSB_NSEC_PER_SEC)
 #define CALM_NS RSB_NSEC_PER_SEC
 #define NOTE_SIZE 512u
+#define PATH_DEPTH_MAX 512u
 
 struct rsb_hold {
 	struct rsb_awake awake;
@@ -24,7 +26,10 @@ struct rsb_hold {
 	uint64_t live_ns;     /* awake, since when */
 	size_t n_note;
 	size_t n_more; /* notes that had no room */
-	char notes[RSB_HOLD_NOTES_MAX][NOTE_SIZE];
+	struct {
+		const char *kind;
+		char text[NOTE_SIZE];
+	} notes[RSB_HOLD_NOTES_MAX];
 };
 
 int
@@ -127,6 +132,7 @@ rsb_hold_tick(struct rsb_fs *fs, uint64_t next_ns)
 	rsb_mutex_lock(&fs->lock);
 	rsb_fop_check_interrupted(fs);
 	check(fs, next_ns);
+	rsb_revive_step(fs->revive);
 	rsb_send_flush_forgets(fs->send);
 	rsb_send_retry(fs->send);
 	rsb_mutex_unlock(&fs->lock);
@@ -135,20 +141,71 @@ rsb_hold_tick(struct rsb_fs *fs, uint64_t next_ns)
 
 /* ---- what nobody knows ---- */
 
+/* Where name (may be empty) in inode lies, for people: from its end as far as is known and fits. */
+static void
+write_path(const struct rsb_inode *inode, const char *name, char *ret_path, size_t size)
+{
+	size_t at = size - 1;
+	size_t n = strlen(name);
+	struct rsb_inode *parent;
+	const char *above;
+
+	ret_path[at] = '\0';
+	for (uint32_t i = 0; n < at && i < PATH_DEPTH_MAX; i++) {
+		at -= n;
+		memcpy(ret_path + at, name, n);
+		above = inode ? rsb_inode_seen(inode, &parent) : NULL;
+		if (!above || at < 2)
+			break;
+		if (n)
+			ret_path[--at] = '/';
+		name = above;
+		n = strlen(name);
+		inode = parent;
+	}
+	memmove(ret_path, ret_path + at, size - at);
+}
+
+/* NULL: there is no room. */
+static char *
+new_note(struct rsb_fs *fs, const char *kind)
+{
+	struct rsb_hold *hold = fs->hold;
+
+	if (hold->n_note == RSB_HOLD_NOTES_MAX) {
+		hold->n_more++;
+		return NULL;
+	}
+	hold->notes[hold->n_note].kind = kind;
+	return hold->notes[hold->n_note++].text;
+}
+
 static void
 note(struct rsb_fs *fs, const char *what, const struct rsb_inode *dir, const char *name)
 {
-	struct rsb_hold *hold = fs->hold;
-	const char *in = dir && dir->name ? dir->name : "";
+	char path[NOTE_SIZE - 128];
+	char *text = new_note(fs, "unknown");
 
 	fs->stats.unknown++;
-	if (hold->n_note == RSB_HOLD_NOTES_MAX) {
-		hold->n_more++;
+	if (!text)
 		return;
-	}
-	(void)snprintf(hold->notes[hold->n_note++], NOTE_SIZE,
-		"%s %s%s%s: the link broke before the answer came, it may have been done or not",
-		what, in, *in && *name ? "/" : "", name);
+	write_path(dir, name, path, sizeof(path));
+	(void)snprintf(text, NOTE_SIZE,
+		"%s %s: no answer came before the link or the sidecar ended, it may have been done "
+		"or not",
+		what, path);
+}
+
+void
+rsb_hold_note_lost(struct rsb_fs *fs, const struct rsb_inode *inode, const char *why)
+{
+	char path[NOTE_SIZE - 128];
+	char *text = new_note(fs, "lost");
+
+	if (!text)
+		return;
+	write_path(inode, "", path, sizeof(path));
+	(void)snprintf(text, NOTE_SIZE, "%s %s", path, why);
 }
 
 /* The kernel keeps what it was told before; so does our own table. */
@@ -193,22 +250,23 @@ rsb_hold_unknown_data(struct rsb_fs *fs, const struct rsb_inode *inode)
 	note(fs, "write", inode, "");
 }
 
-bool
+const char *
 rsb_hold_say(struct rsb_fs *fs, char *text, size_t size)
 {
 	struct rsb_hold *hold = fs->hold;
-	bool any = true;
+	const char *kind = NULL;
 
 	rsb_mutex_lock(&fs->lock);
 	if (hold->n_note > 0) {
-		(void)snprintf(text, size, "%s", hold->notes[--hold->n_note]);
+		kind = hold->notes[--hold->n_note].kind;
+		(void)snprintf(text, size, "%s", hold->notes[hold->n_note].text);
 	} else if (hold->n_more > 0) {
-		(void)snprintf(
-			text, size, "%zu more changes may have been done or not", hold->n_more);
+		kind = "unknown";
+		(void)snprintf(text, size,
+			"%zu more changes or open files are lost, or may have been done or not",
+			hold->n_more);
 		hold->n_more = 0;
-	} else {
-		any = false;
 	}
 	rsb_mutex_unlock(&fs->lock);
-	return any;
+	return kind;
 }

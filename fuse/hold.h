@@ -41,10 +41,12 @@ void rsb_hold_tick(struct rsb_fs *fs, uint64_t next_ns);
 void rsb_hold_unknown(struct rsb_fop *fop);
 /* The same of data that was written to inode. */
 void rsb_hold_unknown_data(struct rsb_fs *fs, const struct rsb_inode *inode);
+/* inode's open file cannot be used any more. why: what comes after its path. */
+void rsb_hold_note_lost(struct rsb_fs *fs, const struct rsb_inode *inode, const char *why);
 /*
- * Takes a sentence about unknown outcomes of which nothing was said yet; false: there is none.
- * size: of text. Takes the lock by itself.
+ * Takes a sentence of those above of which nothing was said yet, and returns its kind for the event
+ * log; NULL: there is none. size: of text. Takes the lock by itself.
  */
-bool rsb_hold_say(struct rsb_fs *fs, char *text, size_t size);
+const char *rsb_hold_say(struct rsb_fs *fs, char *text, size_t size);
 
 #endif

@@ -5,11 +5,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "fuse/alias.h"
 #include "fuse/attr.h"
 #include "fuse/gitplace.h"
 #include "fuse/guard.h"
+#include "fuse/namestore.h"
 #include "fuse/wrote.h"
-#include "util/str.h"
 
 #define ROOT_INDEX 1u
 #define DEPTH_MAX 4096u /* more directories than PATH_MAX can name: the hints make a circle */
@@ -18,6 +19,7 @@ struct rsb_inodes {
 	struct rsb_shared *shared;
 	struct rsb_inode **by_index; /* RSB_NODES_MAX + 1 places, untouched ones cost nothing */
 	struct rsb_map by_id;
+	struct rsb_namestore *names;
 	uint64_t epoch;
 	rsb_inode_forget_fn forget;
 	void *arg;
@@ -51,6 +53,7 @@ inode_new(struct rsb_inodes *set, uint64_t nodeid, uint64_t id)
 	inode->wire.id = id;
 	inode->depth_least = DEPTH_MAX;
 	rsb_list_init(&inode->handles);
+	rsb_list_init(&inode->locks);
 	if (rsb_map_put(&set->by_id, id, inode) < 0) {
 		free(inode);
 		return NULL;
@@ -62,11 +65,11 @@ inode_new(struct rsb_inodes *set, uint64_t nodeid, uint64_t id)
 static void
 inode_free(struct rsb_inode *inode)
 {
+	rsb_aliases_free(inode->aliases);
 	rsb_gitplaces_free(inode->git_places);
 	rsb_guard_file_free(inode->guard);
 	rsb_wrote_drop(inode);
 	free(inode->target);
-	free(inode->name);
 	free(inode);
 }
 
@@ -114,6 +117,9 @@ rsb_inodes_new(struct rsb_shared *shared, rsb_inode_forget_fn forget, void *arg,
 		return -ENOMEM;
 	rsb_inode_root(inodes)->git_seen = shared->nodes[ROOT_INDEX].git_seen;
 	rsb_shared_recover_nodes(shared);
+	r = rsb_namestore_new(shared, &inodes->names);
+	if (r < 0)
+		return r;
 	for (uint32_t i = ROOT_INDEX + 1; i <= shared->head.n_node; i++) {
 		r = restore(inodes, i);
 		if (r < 0)
@@ -134,6 +140,7 @@ rsb_inodes_free(struct rsb_inodes *inodes)
 	while ((inode = rsb_map_next(&inodes->by_id, &cursor, NULL)))
 		inode_free(inode);
 	rsb_map_done(&inodes->by_id);
+	rsb_namestore_free(inodes->names);
 	free(inodes->by_index);
 	free(inodes);
 }
@@ -283,6 +290,12 @@ rsb_inode_check(const struct rsb_inode *inode)
 	return inode->epoch == inode->set->epoch ? 0 : -ESTALE;
 }
 
+uint64_t
+rsb_inode_given_count(const struct rsb_inode *inode)
+{
+	return shared_of(inode)->n_given;
+}
+
 struct rsb_inode *
 rsb_inode_ref(struct rsb_inode *inode)
 {
@@ -305,6 +318,7 @@ collect(struct rsb_inode *inode)
 	set->by_index[index] = NULL;
 	(void)rsb_map_del(&set->by_id, inode->id);
 	rsb_shared_node_free(set->shared, index);
+	rsb_namestore_drop(set->names, shared->name);
 	inode_free(inode);
 }
 
@@ -348,8 +362,9 @@ rsb_inode_note_git(struct rsb_inode *inode, uint32_t seen)
 	shared_of(inode)->git_seen = inode->git_seen;
 }
 
-static bool
-is_hinted(const struct rsb_inode *inode, const struct rsb_inode *parent, struct rsb_bytes name)
+bool
+rsb_inode_is_hinted(
+	const struct rsb_inode *inode, const struct rsb_inode *parent, struct rsb_bytes name)
 {
 	return inode->name && inode->parent == parent->nodeid && strlen(inode->name) == name.size &&
 	       memcmp(inode->name, name.data, name.size) == 0;
@@ -366,10 +381,40 @@ note_depth(struct rsb_inode *inode)
 	shared_of(inode)->depth_least = inode->depth_least;
 }
 
+const char *
+rsb_inode_seen(const struct rsb_inode *inode, struct rsb_inode **ret_parent)
+{
+	const struct rsb_shared_node *shared = shared_of(inode);
+
+	*ret_parent = rsb_inode_by_nodeid(inode->set, shared->parent);
+	return *ret_parent ? rsb_namestore_get(inode->set->names, shared->name) : NULL;
+}
+
+/* For the next process, and the next sidecar. -ENOSPC: nothing has changed. */
+static int
+note_seen(struct rsb_inode *inode, const struct rsb_inode *parent, struct rsb_bytes name)
+{
+	struct rsb_namestore *names = inode->set->names;
+	struct rsb_shared_node *shared = shared_of(inode);
+	uint64_t old = shared->name;
+	uint64_t word;
+	int r;
+
+	r = rsb_namestore_put(names, name, &word);
+	if (r < 0)
+		return r;
+	/* Never one's name with the other's parent. */
+	rsb_shared_publish(&shared->name, 0);
+	rsb_shared_publish(&shared->parent, parent->nodeid);
+	rsb_shared_publish(&shared->name, word);
+	rsb_namestore_drop(names, old);
+	return 0;
+}
+
 void
 rsb_inode_hint(struct rsb_inode *inode, struct rsb_inode *parent, struct rsb_bytes name)
 {
-	if (is_hinted(inode, parent, name))
+	if (rsb_inode_is_hinted(inode, parent, name))
 		return;
 	rsb_gitplace_stray(inode, parent, name);
 	rsb_inode_linked(inode, parent, name);
@@ -378,25 +423,21 @@ rsb_inode_hint(struct rsb_inode *inode, struct rsb_inode *parent, struct rsb_byt
 void
 rsb_inode_linked(struct rsb_inode *inode, struct rsb_inode *parent, struct rsb_bytes name)
 {
-	char *copy;
-
-	if (is_hinted(inode, parent, name))
+	if (rsb_inode_is_hinted(inode, parent, name))
 		return;
 	rsb_gitplace_seen(inode, parent, name);
 	rsb_gitplace_keep(inode);
+	rsb_alias_keep(inode);
 	/* The kernel may still walk by the old name: where that lay counts too. */
 	if (inode->parent)
 		note_depth(inode);
-	copy = rsb_str_dup(name);
-	if (!copy) {
+	if (note_seen(inode, parent, name) < 0) {
 		inode->depth_least = 0;
 		shared_of(inode)->depth_least = 0;
 		return;
 	}
-	free(inode->name);
-	inode->name = copy;
+	inode->name = rsb_namestore_get(inode->set->names, shared_of(inode)->name);
 	inode->parent = parent->nodeid;
-	shared_of(inode)->parent = parent->nodeid;
 	note_depth(inode);
 }
 
@@ -404,8 +445,18 @@ void
 rsb_inode_moved(struct rsb_inode *inode, const struct rsb_inode *parent, struct rsb_bytes name,
 	struct rsb_inode *newparent, struct rsb_bytes newname)
 {
-	if (is_hinted(inode, parent, name))
+	struct rsb_inode *dir;
+	const char *seen;
+
+	if (rsb_inode_is_hinted(inode, parent, name)) {
 		rsb_inode_linked(inode, newparent, newname);
+		return;
+	}
+	seen = inode->name ? NULL : rsb_inode_seen(inode, &dir);
+	/* Of a process that died: a hint is only what this one has seen. */
+	if (seen && dir == parent && strlen(seen) == name.size &&
+		memcmp(seen, name.data, name.size) == 0)
+		(void)note_seen(inode, newparent, newname);
 }
 
 void

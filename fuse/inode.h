@@ -22,6 +22,7 @@
 #include "util/list.h"
 #include "util/map.h"
 
+struct rsb_aliases;
 struct rsb_gitplaces;
 struct rsb_guard_file;
 struct rsb_handle;
@@ -42,17 +43,20 @@ struct rsb_inode {
 	uint64_t pages_gen;   /* in which the kernel's pages agree with attr */
 	uint64_t listed_gen;  /* directory: in which all its names are known */
 
-	uint64_t changed;         /* the clock of fuse/fs.h when a mutation of it was sent last */
-	size_t n_mutating;        /* sent and not answered */
-	size_t n_open;            /* handles of it */
-	size_t n_writer;          /* those that may write */
-	struct rsb_list handles;  /* of struct rsb_handle.of_inode */
+	uint64_t changed;        /* the clock of fuse/fs.h when a mutation of it was sent last */
+	size_t n_mutating;       /* sent and not answered */
+	size_t n_open;           /* handles of it */
+	size_t n_writer;         /* those that may write */
+	struct rsb_list handles; /* of struct rsb_handle.of_inode */
+	struct rsb_list locks;   /* of fuse/lockset.h: ranges */
+	size_t n_range;
 	struct rsb_handle *dirty; /* the one that has unsent data, if any: there is at most one */
 
 	char *target;    /* symlink: as the sandbox has it; NULL: not read yet */
 	bool refused;    /* symlink: that it leads out was logged */
 	uint64_t parent; /* nodeid and name under which it was seen last; hints, for link targets */
-	char *name;
+	const char *name; /* of fuse/namestore.h; NULL: none in the life of this process */
+	struct rsb_aliases *aliases; /* of fuse/alias.h; NULL: none */
 	uint32_t depth_least; /* the least rsb_inode_depth() that any of its hints stood for */
 
 	uint32_t git_seen;                /* of fuse/gitplace.h, as the next */
@@ -100,6 +104,9 @@ void rsb_inodes_set_epoch(struct rsb_inodes *inodes, uint64_t epoch);
 /* 0, or -ESTALE for a node of an earlier sidecar. */
 rsb_nodiscard int rsb_inode_check(const struct rsb_inode *inode);
 
+/* How often the sidecar has given it out, as far as it was counted. */
+uint64_t rsb_inode_given_count(const struct rsb_inode *inode);
+
 struct rsb_inode *rsb_inode_ref(struct rsb_inode *inode);
 void rsb_inode_unref(struct rsb_inode *inode); /* NULL is fine */
 
@@ -109,9 +116,12 @@ void rsb_inode_forget(struct rsb_inode *inode, uint64_t n);
 
 /* These bits of git_seen are set to its end. */
 void rsb_inode_note_git(struct rsb_inode *inode, uint32_t seen);
-
+/* Where it was seen last, also by a process that died. NULL: not known, or not any more. */
+const char *rsb_inode_seen(const struct rsb_inode *inode, struct rsb_inode **ret_parent);
 /* Where it was seen. */
 void rsb_inode_hint(struct rsb_inode *inode, struct rsb_inode *parent, struct rsb_bytes name);
+bool rsb_inode_is_hinted(
+	const struct rsb_inode *inode, const struct rsb_inode *parent, struct rsb_bytes name);
 /* A local program linked it there. */
 void rsb_inode_linked(struct rsb_inode *inode, struct rsb_inode *parent, struct rsb_bytes name);
 /* A local program renamed name in parent; nothing is noted if inode was seen elsewhere. */

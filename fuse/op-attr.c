@@ -49,6 +49,18 @@ on_attr(struct rsb_fop *fop, int r, const void *rep)
 	rsb_guard_then(fop, fop->inode, on_attr_ready);
 }
 
+/* The open file that it is asked of cannot be used any more: the kernel was answered. */
+static bool
+is_broken(fuse_req_t req, const struct fuse_file_info *fi)
+{
+	struct rsb_handle *handle = fi ? rsb_handle_get(rsb_fop_fs(req)->handles, fi->fh) : NULL;
+
+	if (!handle || !handle->broken)
+		return false;
+	rsb_reply_req_err(req, handle->broken);
+	return true;
+}
+
 void
 op_getattr(fuse_req_t req, fuse_ino_t nodeid, struct fuse_file_info *fi)
 {
@@ -56,8 +68,7 @@ op_getattr(fuse_req_t req, fuse_ino_t nodeid, struct fuse_file_info *fi)
 	struct rsb_getattr_req msg;
 	struct rsb_fop *fop;
 
-	(void)fi;
-	if (!inode)
+	if (!inode || is_broken(req, fi))
 		return;
 	if ((rsb_fs_knows(rsb_fop_fs(req), inode) && rsb_guard_ready(rsb_fop_fs(req), inode)) ||
 		may_be_old(rsb_fop_fs(req), inode)) {
@@ -150,7 +161,7 @@ op_setattr(
 	struct rsb_fop *fop;
 	int r;
 
-	if (!inode)
+	if (!inode || is_broken(req, fi))
 		return;
 	r = fill_setattr(fs, attr, valid, &msg);
 	if (r < 0) {

@@ -444,6 +444,25 @@ op_releasedir(fuse_req_t req, fuse_ino_t nodeid, struct fuse_file_info *fi)
 	rsb_handle_unref(fs->handles, handle);
 }
 
+void
+op_dir_again(struct rsb_fs *fs)
+{
+	struct rsb_handle *handle;
+	size_t cursor = 0;
+	int r;
+
+	while ((handle = rsb_handle_next(fs->handles, &cursor))) {
+		if (!handle->snap_fh)
+			continue;
+		r = rsb_dirsnap_again(handle->snap);
+		if (r >= 0)
+			continue;
+		handle->snap_fh = 0;
+		rsb_dirsnap_finish(handle->snap, r);
+		wake_readers(handle);
+	}
+}
+
 static void
 on_fsyncdir(struct rsb_fop *fop, int r, const void *rep)
 {

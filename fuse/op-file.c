@@ -8,6 +8,7 @@
 #include "fuse/hold.h"
 #include "fuse/judge.h"
 #include "fuse/ledger.h"
+#include "fuse/lockset.h"
 #include "fuse/log.h"
 #include "fuse/ops.h"
 #include "fuse/push.h"
@@ -61,6 +62,27 @@ fail_open(struct rsb_fop *fop, int r)
 	rsb_handle_unref(fs->handles, handle);
 }
 
+/*
+ * Nobody knows whether the sidecar that ended had opened it; the one of now can do so again, since
+ * nothing else comes of it.
+ */
+static bool
+open_once_more(struct rsb_fop *fop, int r, rsb_fop_fn fn)
+{
+	enum rsb_link_state state = rsb_link_state(fop->fs->link);
+	const struct rsb_open_req msg = {
+		.node = fop->inode->wire,
+		.fh = fop->handle->fh,
+		.flags = far_flags(fop->fs, fop->fi.flags),
+	};
+
+	if (r != -ENOTCONN || fop->fi.flags & O_TRUNC ||
+		(state != RSB_LINK_LIVE && state != RSB_LINK_RESYNC))
+		return false;
+	rsb_fop_call(fop, RSB_OP_reopen, &msg, fn);
+	return true;
+}
+
 static void
 on_open(struct rsb_fop *fop, int r, const void *rep)
 {
@@ -68,6 +90,8 @@ on_open(struct rsb_fop *fop, int r, const void *rep)
 	const struct rsb_attr_rep *got = rep;
 	struct rsb_handle *handle;
 
+	if (open_once_more(fop, r, on_open))
+		return;
 	if (r >= 0 && fop->nameless) {
 		rsb_send_post(
 			fs->send, RSB_OP_release, &(struct rsb_fh_req){ .fh = fop->handle->fh });
@@ -94,6 +118,8 @@ on_open_late(struct rsb_fop *fop, int r, const void *rep)
 {
 	const struct rsb_attr_rep *got = rep;
 
+	if (open_once_more(fop, r, on_open_late))
+		return;
 	fop->handle->unconfirmed = false;
 	if (r < 0)
 		rsb_handle_set_broken(fop->handle, r);
@@ -308,6 +334,7 @@ on_unlocked(struct rsb_fop *fop, int r, const void *rep)
 	(void)rep;
 	/* close(2) does not fail for a lock; a broken link shows in the data's own error. */
 	(void)r;
+	rsb_lockset_drop_owner(fop->handle, fop->fi.lock_owner);
 	rsb_push_drain(fop, fop->handle, on_flushed);
 }
 
@@ -349,16 +376,18 @@ op_flush(fuse_req_t req, fuse_ino_t nodeid, struct fuse_file_info *fi)
 	/* It could not be killed while it waited; what it wrote goes its way. */
 	if (rsb_fop_caller_exits(req)) {
 		rsb_reply_req_err(req, 0);
-		if (locks)
-			rsb_send_post(fs->send, RSB_OP_unlock_all,
-				&(struct rsb_unlock_all_req){
-					.fh = handle->fh, .owner = fi->lock_owner });
+		if (!locks)
+			return;
+		rsb_send_post(fs->send, RSB_OP_unlock_all,
+			&(struct rsb_unlock_all_req){ .fh = handle->fh, .owner = fi->lock_owner });
+		rsb_lockset_drop_owner(handle, fi->lock_owner);
 		return;
 	}
 	fop = rsb_fop_new(req);
 	if (!fop)
 		return;
 	fop->handle = rsb_handle_ref(handle);
+	fop->fi = *fi;
 	if (!locks) {
 		rsb_push_drain(fop, handle, on_flushed);
 		return;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/file.h>
 
+#include "fuse/lockset.h"
 #include "fuse/ops.h"
 #include "fuse/push.h"
 #include "fuse/reply.h"
@@ -78,15 +80,45 @@ op_getlk(fuse_req_t req, fuse_ino_t nodeid, struct fuse_file_info *fi, struct fl
 	rsb_fop_call(fop, RSB_OP_getlk, &msg, on_getlk);
 }
 
+static void on_locked(struct rsb_fop *fop, int r, const void *rep);
+
+static void
+send_lock(struct rsb_fop *fop, const struct rsb_lock_req *msg)
+{
+	fop->lock_round = fop->fs->lock_round;
+	rsb_fop_call(fop, RSB_OP_lock, msg, on_locked);
+}
+
+/*
+ * The sidecar has lost its locks since it was asked for this one: whether it was had by then, and
+ * is gone, or was had after it, the answer does not say. Its caller knows of none yet.
+ */
+static bool
+is_void(const struct rsb_fop *fop, int r, const struct rsb_lock_req *msg)
+{
+	return fop->lock_round != fop->fs->lock_round && msg->type != F_UNLCK && fop->req &&
+	       !fop->handle->broken && (r >= 0 || (r == -EAGAIN && fop->lock_wait));
+}
+
 /* A lock that came too late for its caller is given back: nobody would ever do that. */
 static void
 on_locked(struct rsb_fop *fop, int r, const void *rep)
 {
 	struct rsb_unlock_all_req msg = { .fh = fop->handle->fh, .owner = fop->fi.lock_owner };
+	struct rsb_lock_req lock;
 
 	(void)rep;
+	memcpy(&lock, fop->data, sizeof(lock));
+	if (is_void(fop, r, &lock)) {
+		send_lock(fop, &lock);
+		return;
+	}
+	if (r >= 0 && fop->handle->broken)
+		r = fop->handle->broken;
 	if (r >= 0 && !fop->req && fop->lock_wait)
 		rsb_send_post(fop->fs->send, RSB_OP_unlock_all, &msg);
+	else if (r >= 0)
+		rsb_lockset_note(fop->handle, &lock);
 	rsb_reply_err(fop, r);
 }
 
@@ -99,7 +131,13 @@ lock_by(struct rsb_fop *fop, struct rsb_lock_req *msg, bool wait)
 		rsb_handle_set_locks(
 			fop->handle, msg->kind == RSB_LOCK_POSIX, msg->kind != RSB_LOCK_POSIX);
 	}
-	rsb_fop_call(fop, RSB_OP_lock, msg, on_locked);
+	fop->data = malloc(sizeof(*msg));
+	if (!fop->data) {
+		rsb_reply_err(fop, -ENOMEM);
+		return;
+	}
+	memcpy(fop->data, msg, sizeof(*msg));
+	send_lock(fop, msg);
 }
 
 void

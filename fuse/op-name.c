@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fuse/alias.h"
 #include "fuse/giveback.h"
 #include "fuse/guardload.h"
 #include "fuse/hold.h"
@@ -296,6 +297,18 @@ op_link(fuse_req_t req, fuse_ino_t nodeid, fuse_ino_t newparent, const char *new
 
 /* ---- names that go ---- */
 
+/* Whoever is open and was seen there; who stays in its directory and is not needs no other hint. */
+static void
+move_open_files(struct rsb_fop *fop)
+{
+	struct rsb_handle *handle;
+	size_t cursor = 0;
+
+	while ((handle = rsb_handle_next(fop->fs->handles, &cursor)))
+		rsb_inode_moved(handle->inode, fop->inode, rsb_bytes_str(fop->name), fop->other,
+			rsb_bytes_str(fop->newname));
+}
+
 static void
 on_unlink(struct rsb_fop *fop, int r, const void *rep)
 {
@@ -311,8 +324,10 @@ on_unlink(struct rsb_fop *fop, int r, const void *rep)
 	rsb_fop_changed(fop, &gone->dir, NULL);
 	rsb_fs_name(fs, fop->inode, rsb_bytes_str(fop->name), NULL, fop->since);
 	inode = rsb_inode_by_id(fs->inodes, gone->id);
-	if (inode)
+	if (inode) {
 		rsb_fs_learn(fs, inode, &gone->attr, fop->since);
+		rsb_alias_lose(inode, fop->inode, rsb_bytes_str(fop->name));
+	}
 	rsb_reply_err(fop, 0);
 }
 
@@ -370,6 +385,7 @@ on_rename(struct rsb_fop *fop, int r, const void *rep)
 	if (moved) {
 		rsb_inode_moved(moved, fop->inode, name, fop->other, newname);
 		rsb_fs_name(fs, fop->other, newname, rsb_inode_ref(moved), fop->since);
+		rsb_alias_lose(moved, fop->inode, name);
 		rsb_fs_learn(fs, moved, &got->attr, fop->since);
 		rsb_judge_placed(fs, moved);
 	} else {
@@ -377,10 +393,13 @@ on_rename(struct rsb_fop *fop, int r, const void *rep)
 		rsb_fs_drop_locked(fs);
 		rsb_inodes_hint_moved(
 			fs->inodes, fop->inode, name, fop->other, newname, S_ISDIR(got->attr.mode));
+		move_open_files(fop);
 		rsb_judge_placed_at(fs, fop->other, fop->newname);
 	}
 	if (!(fop->flags & RENAME_EXCHANGE)) {
 		rsb_fs_name(fs, fop->inode, name, NULL, fop->since);
+		if (over)
+			rsb_alias_lose(over, fop->other, newname);
 	} else if (over) {
 		rsb_inode_moved(over, fop->other, newname, fop->inode, name);
 		rsb_fs_name(fs, fop->inode, name, over, fop->since);

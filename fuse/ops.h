@@ -35,6 +35,8 @@ void op_statfs(fuse_req_t req, fuse_ino_t nodeid);
  * Without a request: so that df(1) has an answer when the link breaks before it asked once. Takes
  * the lock by itself.
  */
+/* Listings under way over there begin once more, behind what is known of them. */
+void op_dir_again(struct rsb_fs *fs);
 void op_statfs_ahead(struct rsb_fs *fs);
 
 /* op-file.c */

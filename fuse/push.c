@@ -84,6 +84,8 @@ on_written(void *arg, int r, const void *rep)
 	rsb_fs_change_end(fs, handle->inode, r < 0 ? NULL : &written->attr, piece->since);
 	if (r == -ENOTCONN)
 		rsb_hold_unknown_data(fs, handle->inode);
+	if (r == -EBADF && handle->broken)
+		r = handle->broken;
 	if (r < 0)
 		note_error(fs, handle, r);
 	else

@@ -327,14 +327,14 @@ on_entered(void *arg, bool late)
 
 	if (late)
 		rsb_warn("a command starts although the mount's last changes may be missing");
-	/* Who wanted it went away meanwhile: then it does not begin at all. */
-	if (!proc->client ||
+	/* Who wanted it went away meanwhile, or nobody would hear it: then it does not begin. */
+	if (!proc->client || proc->cut ||
 		rsb_codec_decode(rsb_ops[order->op].req, rsb_buf_view(&order->req), &req) < 0) {
-		order->error = -ECANCELED;
+		order->error = proc->cut ? -EOWNERDEAD : -ECANCELED;
 		answer(order);
 		leave(proc);
 		proc->freed = true;
-		release(proc, -ECANCELED);
+		release(proc, order->error);
 		end_order(order);
 		return;
 	}
@@ -353,6 +353,8 @@ begin(struct rsb_relay *relay, struct rsb_guest *client, const struct rsb_call_h
 		rsb_pipe_streams(head->op == RSB_OP_spawn ? &req->spawn : NULL), &proc);
 	if (r < 0)
 		return r;
+	if (head->op == RSB_OP_spawn)
+		rsb_relayed_describe(proc, &req->spawn);
 	order = order_new(proc, head->op, head->id);
 	r = order ? rsb_buf_append(&order->req, head->body.data, head->body.size) : -ENOMEM;
 	/* Before: with nobody to wait for, the barrier is passed at once. */
@@ -439,6 +441,20 @@ rsb_relay_drop_client(struct rsb_relay *relay, struct rsb_guest *client)
 		if (proc->started && proc->alive)
 			send_own(proc, RSB_OP_kill, &kill);
 		collect(proc);
+	}
+}
+
+void
+rsb_relay_anew(struct rsb_relay *relay, void (*say)(void *arg, const char *command), void *arg)
+{
+	struct rsb_list *pos;
+
+	rsb_list_for_each (pos, &relay->procs) {
+		struct rsb_relayed *proc = rsb_list_entry(pos, struct rsb_relayed, all);
+
+		proc->cut = !proc->sent;
+		if (proc->sent && proc->alive)
+			say(arg, proc->what[0] ? proc->what : "of an earlier daemon");
 	}
 }
 

@@ -2,8 +2,11 @@
 #include "fuse/relayed.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "fuse/pipe.h"
+#include "proto/codec.h"
+#include "util/str.h"
 
 struct rsb_relayed *
 rsb_relayed_find(struct rsb_guest *client, uint64_t near)
@@ -83,6 +86,21 @@ rsb_relayed_restore(
 	relay->n_proc++;
 	*ret_proc = proc;
 	return 0;
+}
+
+void
+rsb_relayed_describe(struct rsb_relayed *proc, const struct rsb_spawn_req *spawn)
+{
+	struct rsb_seq argv = spawn->argv;
+	struct rsb_bytes word;
+	size_t at = 0;
+
+	while (at + 1 < sizeof(proc->what) && rsb_seq_next_bytes(&argv, &word) > 0) {
+		if (at)
+			proc->what[at++] = ' ';
+		rsb_str_escape(word, proc->what + at, sizeof(proc->what) - at);
+		at += strlen(proc->what + at);
+	}
 }
 
 void

@@ -91,7 +91,7 @@ orphan_new(struct rsb_fs *fs, const struct rsb_shared_call *shared, const union 
 	orphan->fs = fs;
 	orphan->op = shared->op;
 	orphan->was_counted = shared->n_counted;
-	if (shared->op == RSB_OP_open)
+	if (shared->op == RSB_OP_open || shared->op == RSB_OP_reopen)
 		orphan->fh = req->open.fh;
 	else if (shared->op == RSB_OP_create)
 		orphan->fh = req->create.fh;

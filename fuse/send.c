@@ -5,36 +5,11 @@
 
 #include "fuse/fop.h"
 #include "fuse/ledger.h"
-#include "proto/codec.h"
+#include "fuse/limbo.h"
+#include "fuse/sending.h"
 #include "proto/version.h"
 
 #define FORGETS_BATCH 1024u
-
-struct call {
-	struct rsb_send *send;
-	struct rsb_list parked; /* in rsb_send.parked, or unlinked */
-	uint64_t serial;
-	uint64_t link_call;
-	uint32_t op;
-	struct rsb_shared_call *shared; /* NULL: it ends with this process */
-	struct rsb_buf req;             /* encoded, while parked */
-	bool cancelled;                 /* while parked */
-	bool lost;                      /* its session was, before it could be made again */
-	rsb_call_fn fn;
-	void *arg;
-};
-
-/* All {rsb_fs.lock}. */
-struct rsb_send {
-	struct rsb_fs *fs;
-	struct rsb_map calls; /* by serial */
-	struct rsb_map found; /* those of the process before that a request made, by its number */
-	struct rsb_list parked;
-	size_t n_parked;
-	uint64_t serial;
-	struct rsb_buf forgets;
-	size_t n_forget;
-};
 
 int
 rsb_send_new(struct rsb_fs *fs, struct rsb_send **ret_send)
@@ -45,6 +20,7 @@ rsb_send_new(struct rsb_fs *fs, struct rsb_send **ret_send)
 		return -ENOMEM;
 	send->fs = fs;
 	rsb_list_init(&send->parked);
+	rsb_list_init(&send->limbo);
 	rsb_map_init(&send->calls, RSB_CALLS_MAX + RSB_SEND_PARKED_MAX);
 	rsb_map_init(&send->found, RSB_SHARED_FLIGHTS_MAX);
 	rsb_buf_init(&send->forgets, RSB_MESSAGE_MAX);
@@ -53,7 +29,7 @@ rsb_send_new(struct rsb_fs *fs, struct rsb_send **ret_send)
 }
 
 static void
-call_free(struct call *call)
+call_free(struct rsb_sending *call)
 {
 	rsb_list_remove(&call->parked);
 	rsb_buf_done(&call->req);
@@ -63,7 +39,7 @@ call_free(struct call *call)
 void
 rsb_send_free(struct rsb_send *send)
 {
-	struct call *call;
+	struct rsb_sending *call;
 	size_t cursor = 0;
 
 	if (!send)
@@ -83,8 +59,8 @@ rsb_send_free(struct rsb_send *send)
  * Out of the table, so that a callback may look at what is pending; out of the ledger only when all
  * is done that the reply brings.
  */
-static void
-end_call(struct call *call, int r, const void *rep)
+void
+rsb_sending_end(struct rsb_sending *call, int r, const void *rep)
 {
 	struct rsb_send *send = call->send;
 	struct rsb_shared_call *shared = call->shared;
@@ -108,14 +84,20 @@ end_call(struct call *call, int r, const void *rep)
 
 static void on_reply(void *arg, int r, const void *rep);
 
-/* What the next process is to make again. again: the one before may have sent it. */
-static int
-hand_over(struct call *call, const void *req, bool again)
+/* What is in the ledger is what the next process, or we for the next sidecar, make again. */
+int
+rsb_sending_hand_over(struct rsb_sending *call, const void *req, unsigned int how)
 {
 	struct rsb_send *send = call->send;
 	struct rsb_shared_call *shared = call->shared;
+	bool again = how & RSB_SENDING_AGAIN;
 	/* Of mutations it says nothing: they have their place in the order anyway. */
-	struct rsb_call_opts opts = { .after = RSB_AFTER_ALL, .again = again };
+	struct rsb_call_opts opts = {
+		.after = RSB_AFTER_ALL,
+		.again = again,
+		.first = how & RSB_SENDING_FIRST,
+		.revives = shared != NULL,
+	};
 	bool writes = rsb_ops[call->op].flags & RSB_OP_WRITES;
 	int r;
 
@@ -137,7 +119,7 @@ hand_over(struct call *call, const void *req, bool again)
 
 /* Into the ledger, if it belongs there. */
 static int
-enter(struct call *call, const void *req, uint64_t unique, uint64_t mark)
+enter(struct rsb_sending *call, const void *req, uint64_t unique, uint64_t mark)
 {
 	static const struct rsb_empty empty;
 	RSB_CLEANUP(rsb_buf_done) struct rsb_buf bytes = { .max = RSB_MESSAGE_MAX };
@@ -154,14 +136,8 @@ enter(struct call *call, const void *req, uint64_t unique, uint64_t mark)
 	return rsb_ledger_call(fs->ledger, &from, rsb_buf_view(&bytes), &call->shared);
 }
 
-union any_req {
-	char bytes[2048];
-	uint64_t align;
-};
-
-/* The request of a call that was entered or parked; its views are into buf. */
-static int
-decode(struct call *call, struct rsb_buf *buf, union any_req *ret_req)
+int
+rsb_sending_decode(struct rsb_sending *call, struct rsb_buf *buf, union rsb_sending_req *ret_req)
 {
 	const struct rsb_message_desc *desc = rsb_ops[call->op].req;
 	struct rsb_bytes bytes = rsb_buf_view(&call->req);
@@ -181,22 +157,22 @@ decode(struct call *call, struct rsb_buf *buf, union any_req *ret_req)
 
 /* 1: it is on its way or has ended; 0: there is still no room. */
 static int
-try_parked(struct call *call)
+try_parked(struct rsb_sending *call)
 {
 	RSB_CLEANUP(rsb_buf_done) struct rsb_buf buf = { .max = RSB_MESSAGE_MAX };
-	union any_req req;
+	union rsb_sending_req req;
 	int r;
 
-	r = call->cancelled ? -EINTR : decode(call, &buf, &req);
+	r = call->cancelled ? -EINTR : rsb_sending_decode(call, &buf, &req);
 	if (r >= 0)
-		r = hand_over(call, &req, false);
+		r = rsb_sending_hand_over(call, &req, 0);
 	if (r == -EAGAIN)
 		return 0;
 	rsb_list_remove(&call->parked);
 	call->send->n_parked--;
 	rsb_buf_done(&call->req);
 	if (r < 0)
-		end_call(call, r, NULL);
+		rsb_sending_end(call, r, NULL);
 	return 1;
 }
 
@@ -204,7 +180,7 @@ void
 rsb_send_retry(struct rsb_send *send)
 {
 	while (!rsb_list_empty(&send->parked)) {
-		if (!try_parked(rsb_list_entry(send->parked.next, struct call, parked)))
+		if (!try_parked(rsb_list_entry(send->parked.next, struct rsb_sending, parked)))
 			return;
 	}
 }
@@ -212,18 +188,21 @@ rsb_send_retry(struct rsb_send *send)
 static void
 on_reply(void *arg, int r, const void *rep)
 {
-	struct call *call = arg;
+	struct rsb_sending *call = arg;
 	struct rsb_send *send = call->send;
 	struct rsb_fs *fs = send->fs;
 
 	rsb_mutex_lock(&fs->lock);
-	end_call(call, r, rep);
+	if (r == -ERESTART)
+		rsb_limbo_put(call);
+	else
+		rsb_sending_end(call, r, rep);
 	rsb_send_retry(send);
 	rsb_mutex_unlock(&fs->lock);
 }
 
 static int
-park(struct call *call, const void *req)
+park(struct rsb_sending *call, const void *req)
 {
 	static const struct rsb_empty empty;
 	struct rsb_send *send = call->send;
@@ -245,14 +224,15 @@ park(struct call *call, const void *req)
 
 /* A call in the table that was not sent yet. */
 static int
-call_new(struct rsb_send *send, uint32_t op, rsb_call_fn fn, void *arg, struct call **ret_call)
+call_new(struct rsb_send *send, uint32_t op, rsb_call_fn fn, void *arg,
+	struct rsb_sending **ret_call)
 {
-	struct call *call = rsb_new(struct call);
+	struct rsb_sending *call = rsb_new(struct rsb_sending);
 	int r;
 
 	if (!call)
 		return -ENOMEM;
-	*call = (struct call){ .send = send, .op = op, .fn = fn, .arg = arg };
+	*call = (struct rsb_sending){ .send = send, .op = op, .fn = fn, .arg = arg };
 	call->serial = ++send->serial;
 	rsb_list_init(&call->parked);
 	r = rsb_map_put(&send->calls, call->serial, call);
@@ -271,7 +251,8 @@ struct purpose {
 };
 
 static int
-make_call(struct call *call, const void *req, const struct purpose *purpose, uint64_t *ret_serial)
+make_call(struct rsb_sending *call, const void *req, const struct purpose *purpose,
+	uint64_t *ret_serial)
 {
 	struct rsb_send *send = call->send;
 	uint64_t serial = call->serial;
@@ -280,7 +261,7 @@ make_call(struct call *call, const void *req, const struct purpose *purpose, uin
 	r = enter(call, req, purpose->unique, purpose->mark);
 	if (r >= 0) {
 		/* Behind those that wait already, or mutations would change places. */
-		r = rsb_list_empty(&send->parked) ? hand_over(call, req, false) : -EAGAIN;
+		r = rsb_list_empty(&send->parked) ? rsb_sending_hand_over(call, req, 0) : -EAGAIN;
 		if (r == -EAGAIN)
 			r = park(call, req);
 	}
@@ -301,7 +282,7 @@ rsb_send_call(struct rsb_send *send, uint32_t op, const void *req, rsb_call_fn f
 	uint64_t *ret_serial)
 {
 	const struct purpose purpose = { .unique = 0 };
-	struct call *call;
+	struct rsb_sending *call;
 	int r;
 
 	r = call_new(send, op, fn, arg, &call);
@@ -314,7 +295,7 @@ rsb_send_call_of(
 {
 	struct rsb_send *send = fop->fs->send;
 	const struct purpose purpose = { .unique = fop->flight->unique };
-	struct call *call = rsb_map_get(&send->found, purpose.unique);
+	struct rsb_sending *call = rsb_map_get(&send->found, purpose.unique);
 	int r;
 
 	if (call && call->op == op) {
@@ -332,7 +313,7 @@ rsb_send_write(struct rsb_send *send, const struct rsb_write_req *req, uint64_t 
 	rsb_call_fn fn, void *arg)
 {
 	const struct purpose purpose = { .mark = mark };
-	struct call *call;
+	struct rsb_sending *call;
 	int r;
 
 	r = call_new(send, RSB_OP_write, fn, arg, &call);
@@ -346,8 +327,8 @@ rsb_send_again(struct rsb_send *send, struct rsb_shared_call *shared, bool lost,
 	RSB_CLEANUP(rsb_buf_done) struct rsb_buf buf = { .max = RSB_MESSAGE_MAX };
 	/* A mutation without a number never was in the link. */
 	bool again = shared->fifo || !(rsb_ops[shared->op].flags & RSB_OP_WRITES);
-	union any_req req;
-	struct call *call;
+	union rsb_sending_req req;
+	struct rsb_sending *call;
 	int r;
 
 	r = call_new(send, shared->op, fn, arg, &call);
@@ -356,18 +337,20 @@ rsb_send_again(struct rsb_send *send, struct rsb_shared_call *shared, bool lost,
 	call->shared = shared;
 	call->lost = lost;
 	*ret_serial = call->serial;
-	r = decode(call, &buf, &req);
+	r = rsb_sending_decode(call, &buf, &req);
 	if (r >= 0 && shared->unique)
 		r = rsb_map_put(&send->found, shared->unique, call);
 	if (r >= 0 && !lost)
-		r = rsb_list_empty(&send->parked) ? hand_over(call, &req, again) : -EAGAIN;
+		r = rsb_list_empty(&send->parked)
+			    ? rsb_sending_hand_over(call, &req, again ? RSB_SENDING_AGAIN : 0)
+			    : -EAGAIN;
 	return r == -EAGAIN && !again ? park(call, &req) : r;
 }
 
 void
 rsb_send_claim(struct rsb_send *send, uint64_t serial, rsb_call_fn fn, void *arg)
 {
-	struct call *call = rsb_map_get(&send->calls, serial);
+	struct rsb_sending *call = rsb_map_get(&send->calls, serial);
 
 	free(call->arg);
 	call->fn = fn;
@@ -377,13 +360,13 @@ rsb_send_claim(struct rsb_send *send, uint64_t serial, rsb_call_fn fn, void *arg
 void
 rsb_send_end_lost(struct rsb_send *send)
 {
-	struct call *call;
+	struct rsb_sending *call;
 	size_t cursor = 0;
 
 	while ((call = rsb_map_next(&send->calls, &cursor, NULL))) {
 		if (!call->lost)
 			continue;
-		end_call(call, -ENOTCONN, NULL);
+		rsb_sending_end(call, -ENOTCONN, NULL);
 		/* It may have made others. */
 		cursor = 0;
 	}
@@ -392,7 +375,7 @@ rsb_send_end_lost(struct rsb_send *send)
 void
 rsb_send_cancel(struct rsb_send *send, uint64_t serial)
 {
-	struct call *call = rsb_map_get(&send->calls, serial);
+	struct rsb_sending *call = rsb_map_get(&send->calls, serial);
 
 	if (!call)
 		return;
@@ -405,28 +388,51 @@ rsb_send_cancel(struct rsb_send *send, uint64_t serial)
 void
 rsb_send_withdraw(struct rsb_send *send, uint64_t serial)
 {
-	struct call *call = rsb_map_get(&send->calls, serial);
+	struct rsb_sending *call = rsb_map_get(&send->calls, serial);
 
 	if (!call)
 		return;
+	if (call->in_limbo) {
+		rsb_limbo_give_up(call, -ECANCELED);
+		return;
+	}
 	if (rsb_list_empty(&call->parked)) {
 		rsb_link_withdraw(send->fs->link, call->link_call);
 		return;
 	}
 	rsb_list_remove(&call->parked);
 	send->n_parked--;
-	end_call(call, -ECANCELED, NULL);
+	rsb_sending_end(call, -ECANCELED, NULL);
+}
+
+int
+rsb_send_first(struct rsb_send *send, uint32_t op, const void *req, rsb_call_fn fn, void *arg)
+{
+	struct rsb_sending *call;
+	int r;
+
+	r = call_new(send, op, fn, arg, &call);
+	if (r < 0)
+		return r;
+	r = rsb_sending_hand_over(call, req, RSB_SENDING_FIRST);
+	if (r >= 0)
+		return 0;
+	(void)rsb_map_del(&send->calls, call->serial);
+	call_free(call);
+	return r;
 }
 
 void
 rsb_send_reset(struct rsb_send *send)
 {
+	rsb_limbo_end(send, -ENOTCONN);
 	while (!rsb_list_empty(&send->parked)) {
-		struct call *call = rsb_list_entry(send->parked.next, struct call, parked);
+		struct rsb_sending *call =
+			rsb_list_entry(send->parked.next, struct rsb_sending, parked);
 
 		rsb_list_remove(&call->parked);
 		send->n_parked--;
-		end_call(call, -ENOTCONN, NULL);
+		rsb_sending_end(call, -ENOTCONN, NULL);
 	}
 	rsb_buf_clear(&send->forgets);
 	send->n_forget = 0;

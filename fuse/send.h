@@ -55,6 +55,12 @@ void rsb_send_cancel(struct rsb_send *send, uint64_t serial);
 void rsb_send_withdraw(struct rsb_send *send, uint64_t serial);
 /* Tries parked calls again; done after every reply too. */
 void rsb_send_retry(struct rsb_send *send);
+/*
+ * One of those by which a session is brought up anew (fuse/revive.h), which nobody makes again;
+ * req may be a mutation. -EAGAIN: there is no room.
+ */
+rsb_nodiscard int rsb_send_first(
+	struct rsb_send *send, uint32_t op, const void *req, rsb_call_fn fn, void *arg);
 /* The sidecar is another one: what is parked was for the old one. */
 void rsb_send_reset(struct rsb_send *send);
 /* Calls not answered yet. */

@@ -93,6 +93,7 @@ rsb_shared_node_new(struct rsb_shared *shared, uint32_t *ret_index)
 	node->n_kernel = 0;
 	node->n_given = 0;
 	node->parent = 0;
+	node->name = 0;
 	node->next_free = 0;
 	node->type = 0;
 	node->depth_least = 0;

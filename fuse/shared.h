@@ -21,9 +21,11 @@
 #include "util/cleanup.h"
 
 /* Goes up with every change of the layout: another build may take the memory over. */
-#define RSB_SHARED_MAGIC UINT64_C(0x7273626d61703036)
+#define RSB_SHARED_MAGIC UINT64_C(0x7273626d61703037)
 #define RSB_SHARED_FLIGHTS_MAX 16384u /* requests of the kernel under way */
 #define RSB_SHARED_CALLS_MAX (2u * RSB_CALLS_MAX)
+#define RSB_SHARED_NAME_PIECE 16u
+#define RSB_SHARED_NAME_PIECES_MAX (4u * RSB_NODES_MAX)
 #define RSB_SHARED_BLOCK 1024u
 #define RSB_SHARED_BLOCKS_MAX 262144u
 #define RSB_SHARED_REQUEST_MAX ((256u << 16) + 4096u) /* libfuse's buffer, with pages of 64 KiB */
@@ -47,6 +49,7 @@ struct rsb_shared_node {
 	uint64_t n_kernel;   /* look-ups that the kernel has not forgotten */
 	uint64_t n_given;    /* that the sidecar counts */
 	uint64_t parent;     /* as in struct rsb_inode, like depth_least */
+	uint64_t name;       /* in parent, of fuse/namestore.h; 0: none */
 	uint32_t generation; /* of the slot; goes up at each use */
 	uint32_t next_free;  /* index; 0: none */
 	uint32_t type;       /* S_IFMT */
@@ -120,7 +123,8 @@ struct rsb_shared_handle {
 	uint32_t posix_locks;
 	uint32_t flocks;
 	uint32_t kill_suidgid;
-	uint32_t log; /* which of logs counts */
+	uint32_t locked; /* it holds locks: fuse/lockset.h */
+	uint32_t log;    /* which of logs counts */
 	struct rsb_shared_log logs[2];
 	uint64_t snap_used;           /* enum rsb_shared_snap */
 	uint64_t snap_n;              /* entries in snap, without "." and ".." */
@@ -136,11 +140,12 @@ struct rsb_shared_proc {
 struct rsb_shared_head {
 	uint64_t magic;
 	uint64_t size;
-	uint32_t n_node; /* slots ever used, as the next four; nodes from 1 up */
+	uint32_t n_node; /* slots ever used, as the next five; nodes from 1 up */
 	uint32_t n_flight;
 	uint32_t n_call;
 	uint32_t n_handle;
 	uint32_t n_block;
+	uint32_t n_name_piece;
 	uint32_t first_free; /* node */
 	uint32_t live;       /* the mount answered once: a crash is survived */
 	uint32_t no_epoch;   /* the kernel cannot drop all names at once */
@@ -166,6 +171,7 @@ struct rsb_shared {
 	struct rsb_shared_handle handles[RSB_FHS_MAX];
 	struct rsb_shared_call calls[RSB_SHARED_CALLS_MAX];
 	struct rsb_shared_node nodes[RSB_NODES_MAX + 1]; /* 0 is nobody, 1 the root */
+	uint8_t names[RSB_SHARED_NAME_PIECES_MAX][RSB_SHARED_NAME_PIECE];
 	uint32_t block_next[RSB_SHARED_BLOCKS_MAX];
 	uint8_t blocks[RSB_SHARED_BLOCKS_MAX][RSB_SHARED_BLOCK];
 };

@@ -138,6 +138,8 @@ on_wake(struct rsb_task *task)
 		apply_fail(link);
 	if (orders.attempt)
 		start_attempt(link, orders.attempt);
+	if (orders.go_on && link->wire && rsb_wire_is_open(link->wire))
+		rsb_talk_set_state(link, rsb_talk_up(link), 0, false);
 	rsb_core_pump(link);
 }
 
@@ -319,7 +321,7 @@ rsb_core_restore(struct rsb_link *link)
 		return;
 	memcpy(link->client_id, saved->client_id, sizeof(link->client_id));
 	memcpy(link->session_id, saved->session_id, sizeof(link->session_id));
-	memcpy(link->epoch, saved->epoch, sizeof(link->epoch));
+	memcpy(link->epoch, saved->epochs[saved->epoch_at & 1], sizeof(link->epoch));
 	link->epoch_size = strlen(link->epoch);
 	link->welcomed = true;
 	link->fifo = saved->fifo;

@@ -29,6 +29,7 @@ struct rsb_link_orders {
 	bool drop;    /* drop_reason counts */
 	bool fail;    /* fail_r changed */
 	bool recall;  /* some call has a wish */
+	bool go_on;   /* the session that went on anew is LIVE */
 	struct rsb_secret new_key;
 	char new_id[129];
 	int drop_reason;
@@ -59,6 +60,7 @@ struct rsb_link {
 	uint64_t next_call;            /* {lock} */
 	uint64_t fifo;                 /* {lock} mutations queued in this session */
 	uint64_t generation;           /* {lock} of the session */
+	bool gated;                    /* {lock} from ops->anew to rsb_link_go_on() */
 	struct rsb_pending pending;    /* {lock} */
 	struct rsb_outbox outbox;      /* {lock} */
 

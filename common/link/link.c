@@ -237,11 +237,15 @@ rsb_link_stats(struct rsb_link *link, struct rsb_link_stats *ret_stats)
 /* ---- calls ---- */
 
 static int
-refused(const struct rsb_link *link, uint32_t op)
+refused(const struct rsb_link *link, uint32_t op, const struct rsb_call_opts *opts)
 {
 	if (link->stopped)
 		return -ECANCELED;
-	return rsb_recall_spares(op) ? 0 : link->fail_r;
+	if (rsb_ops[op].flags & RSB_OP_ORDERED)
+		return 0;
+	if (link->fail_r < 0 && !rsb_recall_spares(op))
+		return link->fail_r;
+	return link->gated && !(opts && opts->first) ? -EAGAIN : 0;
 }
 
 /*
@@ -252,7 +256,7 @@ struct ticket {
 	uint64_t id;
 	uint64_t after;
 	uint64_t generation;
-	bool again;
+	const struct rsb_call_opts *opts; /* may be NULL */
 };
 
 static int
@@ -263,13 +267,13 @@ take_ticket(struct rsb_link *link, uint32_t op, const struct rsb_call_opts *opts
 	int r;
 
 	rsb_mutex_lock(&link->lock);
-	r = refused(link, op);
+	r = refused(link, op, opts);
 	if (r == 0) {
 		ret_ticket->id = opts && opts->call ? opts->call : link->next_call++;
 		/* a number of an earlier session would be waited for without end */
 		ret_ticket->after = rsb_min(after, link->fifo);
 		ret_ticket->generation = link->generation;
-		ret_ticket->again = opts && opts->again;
+		ret_ticket->opts = opts;
 	}
 	rsb_mutex_unlock(&link->lock);
 	return r;
@@ -281,12 +285,13 @@ add_call(struct rsb_link *link, const struct ticket *ticket, struct rsb_pending_
 	struct rsb_bytes msg)
 {
 	uint32_t flags = rsb_ops[call->op].flags;
-	bool counts = flags & RSB_OP_WRITES && !ticket->again;
+	const struct rsb_call_opts *opts = ticket->opts;
+	bool counts = flags & RSB_OP_WRITES && !(opts && opts->again);
 	bool ordered = flags & (RSB_OP_WRITES | RSB_OP_ORDERED) || ticket->after;
 	int r;
 
 	rsb_mutex_lock(&link->lock);
-	r = refused(link, call->op);
+	r = refused(link, call->op, opts);
 	if (r == 0 && link->generation != ticket->generation)
 		r = -ESTALE;
 	if (r == 0)
@@ -322,6 +327,7 @@ try_call(struct rsb_link *link, const void *req, const struct rsb_call_opts *opt
 	if (r < 0)
 		return r;
 	call->id = ticket.id;
+	call->revives = opts && opts->revives;
 	if (opts && opts->timeout_ns)
 		call->deadline_ns = rsb_now_ns() + opts->timeout_ns;
 	r = rsb_codec_request(call->op, ticket.id, ticket.after, req, RSB_PROTO_VERSION, &msg);
@@ -408,90 +414,4 @@ rsb_link_new_ids(struct rsb_link *link, uint64_t n)
 		link->saved->next_id = link->next_id;
 	rsb_mutex_unlock(&link->lock);
 	return first;
-}
-
-/* ---- streams ---- */
-
-static int
-chan_open(struct rsb_link *link, uint64_t chan, bool sender, size_t limit)
-{
-	int r;
-
-	rsb_mutex_lock(&link->lock);
-	r = link->stopped ? -ECANCELED : link->fail_r;
-	if (r == 0)
-		r = rsb_outbox_open(&link->outbox, chan, sender, limit);
-	rsb_mutex_unlock(&link->lock);
-	if (r == 0)
-		wake(link);
-	return r;
-}
-
-int
-rsb_link_chan_open_sender(struct rsb_link *link, uint64_t chan, size_t buffer_max)
-{
-	return chan_open(link, chan, true, buffer_max);
-}
-
-int
-rsb_link_chan_open_receiver(struct rsb_link *link, uint64_t chan, size_t window_max)
-{
-	return chan_open(link, chan, false, window_max);
-}
-
-int
-rsb_link_chan_write(struct rsb_link *link, uint64_t chan, struct rsb_bytes data)
-{
-	int r;
-
-	rsb_mutex_lock(&link->lock);
-	r = rsb_outbox_write(&link->outbox, chan, data);
-	rsb_mutex_unlock(&link->lock);
-	/* also after 0 bytes: the io thread looks for room then */
-	if (r >= 0)
-		wake(link);
-	return r;
-}
-
-int
-rsb_link_chan_finish(struct rsb_link *link, uint64_t chan)
-{
-	int r;
-
-	rsb_mutex_lock(&link->lock);
-	r = rsb_outbox_finish(&link->outbox, chan);
-	rsb_mutex_unlock(&link->lock);
-	if (r == 0)
-		wake(link);
-	return r;
-}
-
-void
-rsb_link_chan_consume(struct rsb_link *link, uint64_t chan, size_t size)
-{
-	rsb_mutex_lock(&link->lock);
-	rsb_outbox_consume(&link->outbox, chan, size);
-	rsb_mutex_unlock(&link->lock);
-	wake(link);
-}
-
-static void
-chan_close(struct rsb_link *link, uint64_t chan, int r)
-{
-	rsb_mutex_lock(&link->lock);
-	rsb_outbox_close(&link->outbox, chan, r);
-	rsb_mutex_unlock(&link->lock);
-	wake(link);
-}
-
-void
-rsb_link_chan_reset(struct rsb_link *link, uint64_t chan, int r)
-{
-	chan_close(link, chan, r);
-}
-
-void
-rsb_link_chan_close(struct rsb_link *link, uint64_t chan)
-{
-	chan_close(link, chan, 0);
 }

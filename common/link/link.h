@@ -54,6 +54,18 @@ struct rsb_link_ops {
 	 * a fresh session.
 	 */
 	void (*state)(void *arg, enum rsb_link_state state, int reason, bool new_epoch);
+	/*
+	 * The sidecar's process is another one and goes on with the session (PROTOCOL.md 3.9), or
+	 * the host's is, which died in the middle of that: no open file, lock or command is there.
+	 * fifo: the last mutation that was begun. Before this, calls with opts->revives were ended
+	 * with -ERESTART, the others with -EOWNERDEAD, and the streams were reset. Until
+	 * rsb_link_go_on() the state is RESYNC, and only calls with opts->first are taken. May
+	 * come again before that; after new_epoch there is nothing to go on with. NULL: as
+	 * new_epoch.
+	 */
+	void (*anew)(void *arg, uint64_t fifo);
+	/* Locks of calls that were made before this are gone; it comes before LIVE. May be NULL. */
+	void (*locks_lost)(void *arg);
 	/* Streams: as in proto/chan.h. */
 	void (*chan_data)(void *arg, uint64_t chan, struct rsb_bytes data, bool fin);
 	void (*chan_writable)(void *arg, uint64_t chan);
@@ -68,14 +80,17 @@ struct rsb_link_ops {
  */
 struct rsb_link_saved {
 	uint64_t welcomed; /* 1: the rest counts; facts do with any workspace */
+	uint64_t reviving; /* ops->anew came, and rsb_link_go_on() not yet: its fifo + 1 */
 	uint64_t incarnation;
 	uint64_t next_id;
 	uint64_t next_call; /* at least; RSB_LINK_CALLS_SKIPPED later is free for certain */
 	uint64_t fifo;
 	uint64_t fifo_done;
+	uint64_t lock_losses; /* as the last welcome said */
 	uint8_t client_id[16];
 	uint8_t session_id[16];
-	char epoch[65];
+	uint64_t epoch_at; /* which of epochs counts */
+	char epochs[2][65];
 	struct rsb_link_facts facts;
 };
 #define RSB_LINK_CALLS_SKIPPED (UINT64_C(1) << 32)
@@ -149,7 +164,9 @@ struct rsb_call_opts {
 	uint64_t after;      /* FIFO number to execute first; 0: none; RSB_AFTER_ALL: all so far */
 	uint64_t timeout_ns; /* 0: none */
 	uint64_t call;       /* its number, of rsb_link_new_call(); 0: the next one */
-	bool again;          /* the process of before may have sent it: it has its FIFO number */
+	bool again;          /* it may have been sent: it has its FIFO number */
+	bool revives;        /* who made it makes it again, see ops->anew */
+	bool first;          /* goes out before rsb_link_go_on() */
 };
 #define RSB_AFTER_ALL UINT64_MAX
 
@@ -157,7 +174,7 @@ struct rsb_call_opts {
  * {any} Encodes and queues a request (typed forms in link/call.h). opts may be NULL. On 0 done is
  * called exactly once, on the io thread, maybe before this returns. *ret_call (may be NULL) names
  * it for cancel. -EAGAIN: the send buffer or RSB_CALLS_MAX is full; or the errno of
- * rsb_link_fail().
+ * rsb_link_fail(). -EAGAIN too between ops->anew and rsb_link_go_on().
  */
 rsb_nodiscard int rsb_link_call(struct rsb_link *link, uint32_t op, const void *req,
 	const struct rsb_call_opts *opts, struct rsb_call_done done, uint64_t *ret_call);
@@ -171,6 +188,8 @@ void rsb_link_cancel(struct rsb_link *link, uint64_t call);
  * it is never executed; with -ENOTCONN when it was; or with the result if that is here first.
  */
 void rsb_link_withdraw(struct rsb_link *link, uint64_t call);
+/* Io thread, after ops->anew: what had to be made again was; LIVE comes soon. */
+void rsb_link_go_on(struct rsb_link *link);
 /* {any} A number for a call to come, so that it can be written down before it is sent. */
 uint64_t rsb_link_new_call(struct rsb_link *link);
 /* {any} Number of the last mutation that was queued. */

@@ -27,6 +27,7 @@ struct rsb_pending_call {
 	enum rsb_pending_wish wish; /* of link/recall.h, as the next two */
 	int end_r;
 	bool unsent;
+	bool revives;         /* as in struct rsb_call_opts */
 	uint64_t deadline_ns; /* 0: none */
 	size_t heap_at;       /* of pending.c */
 	struct rsb_list node; /* free for whoever took it */

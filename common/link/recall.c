@@ -183,7 +183,8 @@ rsb_recall_all(struct rsb_link *link, int r)
 
 	rsb_mutex_lock(&link->lock);
 	while ((call = rsb_pending_next(&link->pending, &cursor)) != NULL) {
-		if (!call->fn)
+		/* Those that bring a session up anew are awaited, as the connection is. */
+		if (!call->fn || rsb_ops[call->op].flags & RSB_OP_ORDERED)
 			continue;
 		call->wish = RSB_PENDING_WITHDRAW;
 		call->end_r = r;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "link/anew.h"
 #include "link/core.h"
 #include "proto/codec.h"
 #include "proto/handshake.h"
@@ -65,8 +66,8 @@ rsb_talk_new_session(struct rsb_link *link, struct rsb_session **ret_session)
 	return rsb_session_new(&config, ret_session);
 }
 
-static void
-end_calls(struct rsb_list *calls, int r)
+void
+rsb_talk_end_list(struct rsb_list *calls, int r)
 {
 	struct rsb_pending_call *call;
 	struct rsb_list *pos, *tmp;
@@ -89,11 +90,19 @@ rsb_talk_end_calls(struct rsb_link *link, int r)
 	rsb_mutex_lock(&link->lock);
 	rsb_pending_take_all(&link->pending, &calls);
 	rsb_mutex_unlock(&link->lock);
-	end_calls(&calls, r);
+	rsb_talk_end_list(&calls, r);
 }
 
-static void
-reset_chans(struct rsb_link *link, struct rsb_map *lanes, int r)
+void
+rsb_talk_take_all(struct rsb_link *link, struct rsb_list *calls, struct rsb_map *ret_lanes)
+{
+	rsb_pending_take_all(&link->pending, calls);
+	rsb_outbox_cut(&link->outbox, ret_lanes);
+	link->outbox.space = rsb_stream_space(rsb_session_stream(link->session));
+}
+
+void
+rsb_talk_reset_chans(struct rsb_link *link, struct rsb_map *lanes, int r)
 {
 	uint64_t chan;
 
@@ -116,7 +125,7 @@ rsb_talk_lose_session(struct rsb_link *link)
 
 	rsb_list_init(&calls);
 	if (link->saved)
-		link->saved->welcomed = 0;
+		link->saved->welcomed = link->saved->reviving = 0;
 	if (rsb_random(link->session_id, sizeof(link->session_id)) < 0)
 		link->session_id[0]++;
 	if (rsb_talk_new_session(link, &fresh) == 0) {
@@ -129,15 +138,14 @@ rsb_talk_lose_session(struct rsb_link *link)
 	/* one critical section, so that no call is queued behind what is dropped here */
 	rsb_mutex_lock(&link->lock);
 	link->generation++;
+	link->gated = false;
 	link->fifo = 0;
 	if (link->saved)
 		link->saved->fifo = link->saved->fifo_done = 0;
-	rsb_pending_take_all(&link->pending, &calls);
-	rsb_outbox_cut(&link->outbox, &lanes);
-	link->outbox.space = rsb_stream_space(rsb_session_stream(link->session));
+	rsb_talk_take_all(link, &calls, &lanes);
 	rsb_mutex_unlock(&link->lock);
-	end_calls(&calls, -ENOTCONN);
-	reset_chans(link, &lanes, -ENOTCONN);
+	rsb_talk_end_list(&calls, -ENOTCONN);
+	rsb_talk_reset_chans(link, &lanes, -ENOTCONN);
 }
 
 /* ---- connections ---- */
@@ -150,6 +158,17 @@ rsb_talk_set_state(struct rsb_link *link, enum rsb_link_state state, int reason,
 	rsb_mutex_unlock(&link->lock);
 	if (link->ops->state)
 		link->ops->state(link->arg, state, reason, new_epoch);
+}
+
+enum rsb_link_state
+rsb_talk_up(struct rsb_link *link)
+{
+	bool gated;
+
+	rsb_mutex_lock(&link->lock);
+	gated = link->gated;
+	rsb_mutex_unlock(&link->lock);
+	return gated ? RSB_LINK_RESYNC : RSB_LINK_LIVE;
 }
 
 void
@@ -216,6 +235,7 @@ on_hello(void *arg, struct rsb_hello *hello)
 	hello->incarnation = link->saved->incarnation;
 	hello->fifo = link->fifo;
 	hello->fifo_done = link->saved->fifo_done;
+	hello->calls = link->ops->anew ? link->next_call : 0;
 	rsb_mutex_unlock(&link->lock);
 }
 
@@ -252,6 +272,19 @@ take_facts(struct rsb_link *link, const struct rsb_welcome *welcome)
 	rsb_mutex_unlock(&link->lock);
 }
 
+/* Killed in the middle of it the next process is to know one or the other. */
+static void
+save_epoch(struct rsb_link *link)
+{
+	struct rsb_link_saved *saved = link->saved;
+	uint64_t other = 1 - (saved->epoch_at & 1);
+
+	if (memcmp(saved->epochs[saved->epoch_at & 1], link->epoch, sizeof(link->epoch)) == 0)
+		return;
+	memcpy(saved->epochs[other], link->epoch, sizeof(link->epoch));
+	__atomic_store_n(&saved->epoch_at, other, __ATOMIC_RELEASE);
+}
+
 /* From here on a later process can go on with the session. */
 static void
 save(struct rsb_link *link)
@@ -263,8 +296,21 @@ save(struct rsb_link *link)
 	saved->facts = link->facts;
 	memcpy(saved->client_id, link->client_id, sizeof(saved->client_id));
 	memcpy(saved->session_id, link->session_id, sizeof(saved->session_id));
-	memcpy(saved->epoch, link->epoch, sizeof(saved->epoch));
+	save_epoch(link);
 	__atomic_store_n(&saved->welcomed, 1, __ATOMIC_RELEASE);
+}
+
+/* Who had them is to know before he is told anything that was said after it. */
+static void
+check_locks(struct rsb_link *link, const struct rsb_welcome *welcome)
+{
+	struct rsb_link_saved *saved = link->saved;
+
+	if (!saved || saved->lock_losses == welcome->lock_losses)
+		return;
+	if (welcome->resumed && link->ops->locks_lost)
+		link->ops->locks_lost(link->arg);
+	saved->lock_losses = welcome->lock_losses;
 }
 
 static int
@@ -277,16 +323,22 @@ on_open(void *arg, const struct rsb_welcome *welcome, uint64_t features)
 		.limit = welcome->window,
 		.digest = welcome->digest,
 	};
+	bool anew = rsb_anew_begins(link, welcome);
 	int r;
 
 	/*
 	 * The session is not known there (any more). What hello said of it would be wrong for a
 	 * fresh one, so that begins with a connection of its own.
 	 */
-	if (link->welcomed && !welcome->resumed)
+	if (link->welcomed && !welcome->resumed && !anew)
 		return -ESTALE;
 	if (features & RSB_FEATURE_ZSTD) {
 		r = rsb_zip_new(&link->zip);
+		if (r < 0)
+			return r;
+	}
+	if (anew) {
+		r = rsb_anew_cut(link);
 		if (r < 0)
 			return r;
 	}
@@ -297,8 +349,13 @@ on_open(void *arg, const struct rsb_welcome *welcome, uint64_t features)
 	copy_text(link->epoch, sizeof(link->epoch), welcome->epoch);
 	link->epoch_size = rsb_min(welcome->epoch.size, sizeof(link->epoch) - 1);
 	take_facts(link, welcome);
+	if (anew)
+		rsb_anew_save(link, welcome);
 	save(link);
-	rsb_talk_set_state(link, RSB_LINK_LIVE, 0, false);
+	check_locks(link, welcome);
+	if (anew)
+		rsb_anew_tell(link);
+	rsb_talk_set_state(link, rsb_talk_up(link), 0, false);
 	return 0;
 }
 
@@ -377,7 +434,7 @@ on_frame(void *arg, struct rsb_bytes frame)
 		return r;
 	if (link->suspect) {
 		link->suspect = false;
-		rsb_talk_set_state(link, RSB_LINK_LIVE, 0, false);
+		rsb_talk_set_state(link, rsb_talk_up(link), 0, false);
 	}
 	stream = rsb_session_stream(link->session);
 	while (rsb_stream_peek(stream)) {

@@ -80,12 +80,15 @@ class Box:
             os.write(w, bytes.fromhex(f.read()))
         os.close(w)
         user = pwd.getpwuid(os.getuid()).pw_name
-        self.sidecar = subprocess.Popen(
+        self.sidecar = self.spawn(
             [f"{BUILD}/sidecar/rsb-sidecar", "--port", str(self.port), "--listen", "127.0.0.1",
-             "--no-cgroup", "--workspace", self.workspace, "--user", user, "--key-fd", str(r)],
-            stdout=subprocess.PIPE, pass_fds=[r])
+             "--journal", self.dir + "/journal", "--no-cgroup", "--workspace", self.workspace,
+             "--user", user, "--key-fd", str(r)], r)
         os.close(r)
         self.port = int(self.sidecar.stdout.readline().split()[1])
+
+    def spawn(self, argv, fd):
+        return subprocess.Popen(argv, stdout=subprocess.PIPE, pass_fds=[fd])
 
     def start(self):
         with open(self.log, "ab") as log:
@@ -146,8 +149,8 @@ class Box:
 
 
 @contextlib.contextmanager
-def box(tmp, *options):
-    b = Box(tmp, *options)
+def box(tmp, *options, kind=Box):
+    b = kind(tmp, *options)
     try:
         yield b
     except BaseException:

@@ -369,6 +369,62 @@ def test_up_of_what_is_cut_off(world):
         p.mend()
 
 
+def ancestors(pid):
+    while pid > 1:
+        yield pid
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as f:
+            pid = int(f.read().rsplit(")", 1)[1].split()[1])
+
+
+def sidecars_of(pid):
+    """Below process pid; one for each sandbox."""
+    found = []
+    for other in map(int, filter(str.isdigit, os.listdir("/proc"))):
+        with contextlib.suppress(OSError), open(f"/proc/{other}/cmdline", "rb") as f:
+            argv = f.read().split(b"\0")
+            if b"--workspace" in argv and b"rsb-sidecar" in argv[0] and pid in ancestors(other):
+                found.append(other)
+    return found
+
+
+def test_the_sidecar_is_killed(world):
+    with world.sandbox() as box:
+        os.mkdir(box.path("dir"))
+        with open(box.path("dir/log"), "ab", buffering=0) as log, open(box.path("lock"), "wb", buffering=0) as lock:
+            log.write(b"one\n")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            with subprocess.Popen(["rsb-exec", "sh", "-c", "echo began; exec sleep 100"], env=world.env, cwd=box.mount,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+                equal(run.stdout.readline(), b"began\n")
+                for pid in sidecars_of(world.local_server()["pid"]):
+                    # Of one that is about to start a command there are two for a moment.
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+                os.mkdir(box.path("made"))
+                step("the command is lost, and says so")
+                _, err = run.communicate(timeout=30)
+                equal(run.returncode, 125)
+                check(re.fullmatch(rb"rsb-exec: lost: the command ended with the sidecar, [^\n]*\n", err), err)
+            step("the keeper starts another one, and the mount goes on")
+            log.write(b"two\n")
+            os.fsync(log.fileno())
+            equal(box.sh("cat dir/log; ls -d made"), "one\ntwo\nmade\n")
+            check(os.path.isdir(box.path("made")))
+            step("who had a lock has it no more")
+            with contextlib.suppress(OSError):
+                lock.write(b"x")
+                raise harness.Failed("a file that lost its lock can be written to")
+            with contextlib.suppress(OSError):
+                lock.close()
+        step("and the event log has it")
+
+        def said(kind, text):
+            return any(e["kind"] == kind and text in e["text"] for e in box.events())
+        for kind, text in ("restarted", ""), ("lost", "sleep 100"), ("lost", "lock"):
+            wait_until(lambda k=kind, t=text: said(k, t), 10, f"{kind} {text}")
+        check(not said("epoch", ""))
+
+
 def test_the_server_is_killed(world):
     """Its sandboxes end with it, which no address of before can tell."""
     for comes_back in False, True:

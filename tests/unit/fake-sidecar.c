@@ -15,42 +15,12 @@
 #include "proto/version.h"
 #include "proto/ws.h"
 #include "tests/unit/fake-echo.h"
+#include "tests/unit/fake-orders.h"
 #include "util/clock.h"
 #include "util/fd.h"
 #include "util/thread.h"
 
 #define TICK_MS 5
-#define PENDING 16
-
-enum phase { NONE, UPGRADE, HELLO, OPEN };
-
-struct fake_sidecar {
-	struct rsb_secret key;
-	pthread_t thread;
-	struct rsb_mutex lock;
-	int next_fd;                                /* {lock} to be served next; -1: none */
-	bool cut;                                   /* {lock} */
-	bool frozen;                                /* {lock} */
-	bool forget;                                /* {lock} */
-	bool stop;                                  /* {lock} */
-	unsigned int cut_after;                     /* {lock} */
-	bool answer;                                /* {lock} answer_id counts */
-	uint64_t answer_id;                         /* {lock} */
-	unsigned int n_seen[RSB_OP_NUMBER_MAX + 1]; /* {lock} */
-
-	int fd;
-	enum phase phase;
-	struct rsb_ws ws;
-	struct rsb_handshake hs;
-	struct rsb_buf in, out;
-	struct rsb_zip *zip;
-	struct rsb_session *session;
-	bool known;
-	uint8_t session_id[16];
-	char epoch[9];
-	uint64_t waiting[PENDING];
-	size_t n_waiting;
-};
 
 static void
 fresh_session(struct fake_sidecar *fake)
@@ -186,6 +156,13 @@ take_hello(struct fake_sidecar *fake, struct rsb_bytes frame)
 	if (r < 0)
 		return r;
 	ck_assert_uint_eq(hello.session_id.size, sizeof(fake->session_id));
+	if (fake->known && hello.incarnation > fake->incarnation) {
+		fresh_session(fake);
+		fake->epoch[7]--;
+		fake->known = true;
+		hello.received = hello.acked = hello.digest = 0;
+	}
+	fake->incarnation = hello.incarnation;
 	if (fake->known && memcmp(fake->session_id, hello.session_id.data, 16) != 0)
 		fresh_session(fake);
 	memcpy(fake->session_id, hello.session_id.data, sizeof(fake->session_id));
@@ -198,6 +175,12 @@ take_hello(struct fake_sidecar *fake, struct rsb_bytes frame)
 	rsb_stream_state(rsb_session_stream(fake->session), &state);
 	welcome.epoch = rsb_bytes_str(fake->epoch);
 	welcome.resumed = fake->known;
+	welcome.anew = fake->goes_anew && hello.calls;
+	fake->goes_anew = false;
+	rsb_mutex_lock(&fake->lock);
+	welcome.fifo = fake->fifo;
+	welcome.lock_losses = fake->lock_losses;
+	rsb_mutex_unlock(&fake->lock);
 	welcome.received = state.received;
 	welcome.acked = state.acked;
 	welcome.window = state.limit;
@@ -327,10 +310,12 @@ take_orders(struct fake_sidecar *fake, bool *ret_frozen)
 	bool stop, answer;
 
 	rsb_mutex_lock(&fake->lock);
-	if (fake->cut || fake->forget || fake->next_fd >= 0)
+	if (fake->cut || fake->forget || fake->anew || fake->next_fd >= 0)
 		hang_up(fake);
-	if (fake->forget)
+	if (fake->forget || fake->anew)
 		fresh_session(fake);
+	fake->goes_anew |= fake->anew;
+	fake->anew = false;
 	if (fake->next_fd >= 0) {
 		fake->fd = fake->next_fd;
 		fake->phase = UPGRADE;
@@ -399,87 +384,16 @@ fake_sidecar_new(const struct rsb_secret *key)
 	return fake;
 }
 
-static void
-order(struct fake_sidecar *fake, bool *flag, bool value)
-{
-	rsb_mutex_lock(&fake->lock);
-	*flag = value;
-	rsb_mutex_unlock(&fake->lock);
-}
-
 void
 fake_sidecar_free(struct fake_sidecar *fake)
 {
-	order(fake, &fake->stop, true);
+	rsb_mutex_lock(&fake->lock);
+	fake->stop = true;
+	rsb_mutex_unlock(&fake->lock);
 	pthread_join(fake->thread, NULL);
 	rsb_session_free(fake->session);
 	rsb_buf_done(&fake->in);
 	rsb_buf_done(&fake->out);
 	rsb_mutex_done(&fake->lock);
 	free(fake);
-}
-
-int
-fake_sidecar_connect(struct fake_sidecar *fake)
-{
-	int fds[2];
-
-	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
-	fake_sidecar_serve(fake, fds[1]);
-	return fds[0];
-}
-
-void
-fake_sidecar_serve(struct fake_sidecar *fake, int fd)
-{
-	rsb_mutex_lock(&fake->lock);
-	fake->next_fd = fd;
-	fake->frozen = false;
-	rsb_mutex_unlock(&fake->lock);
-}
-
-void
-fake_sidecar_cut(struct fake_sidecar *fake)
-{
-	order(fake, &fake->cut, true);
-}
-
-void
-fake_sidecar_freeze(struct fake_sidecar *fake, bool frozen)
-{
-	order(fake, &fake->frozen, frozen);
-}
-
-void
-fake_sidecar_answer(struct fake_sidecar *fake, uint64_t id)
-{
-	rsb_mutex_lock(&fake->lock);
-	fake->answer = true;
-	fake->answer_id = id;
-	rsb_mutex_unlock(&fake->lock);
-}
-
-void
-fake_sidecar_forget(struct fake_sidecar *fake)
-{
-	order(fake, &fake->forget, true);
-}
-
-void
-fake_sidecar_cut_after(struct fake_sidecar *fake, unsigned int n_frame)
-{
-	rsb_mutex_lock(&fake->lock);
-	fake->cut_after = n_frame;
-	rsb_mutex_unlock(&fake->lock);
-}
-
-unsigned int
-fake_sidecar_seen(struct fake_sidecar *fake, uint32_t op)
-{
-	unsigned int n;
-
-	rsb_mutex_lock(&fake->lock);
-	n = fake->n_seen[op];
-	rsb_mutex_unlock(&fake->lock);
-	return n;
 }

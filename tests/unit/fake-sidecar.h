@@ -33,6 +33,10 @@ void fake_sidecar_freeze(struct fake_sidecar *fake, bool frozen);
 void fake_sidecar_answer(struct fake_sidecar *fake, uint64_t id);
 /* Cuts, and forgets the session: another epoch. */
 void fake_sidecar_forget(struct fake_sidecar *fake);
+/* Cuts; the next connection goes on anew, as with another process. */
+void fake_sidecar_anew(struct fake_sidecar *fake, uint64_t fifo);
+/* Cuts; its locks are lost. */
+void fake_sidecar_lose_locks(struct fake_sidecar *fake);
 /* Cuts after that many more frames were received; 0: never. */
 void fake_sidecar_cut_after(struct fake_sidecar *fake, unsigned int n_frame);
 /* Requests of that op that were executed. */

@@ -61,30 +61,81 @@ on_reset(void *arg, rsb_unused uint64_t chan, int r)
 	rsb_mutex_unlock(&host->lock);
 }
 
+static void
+on_anew(void *arg, uint64_t fifo)
+{
+	struct host *host = arg;
+
+	rsb_mutex_lock(&host->lock);
+	host->n_anew++;
+	host->fifo = fifo;
+	rsb_cond_broadcast(&host->cond);
+	rsb_mutex_unlock(&host->lock);
+}
+
+static void
+on_locks_lost(void *arg)
+{
+	struct host *host = arg;
+
+	rsb_mutex_lock(&host->lock);
+	ck_assert_int_ne(host->state, RSB_LINK_LIVE);
+	host->n_locks_lost++;
+	rsb_mutex_unlock(&host->lock);
+}
+
 static const struct rsb_link_ops link_ops = {
 	.state = on_state,
+	.anew = on_anew,
+	.locks_lost = on_locks_lost,
 	.chan_data = on_data,
 	.chan_writable = on_writable,
 	.chan_reset = on_reset,
 };
 
-void
-host_init(struct host *host, uint64_t ping_ns)
+static void
+make_link(struct host *host, uint64_t ping_ns, struct rsb_link_saved *saved)
 {
-	struct rsb_link_config config = {
+	const struct rsb_link_config config = {
+		.key = host->key,
 		.sandbox_id = "isandbox",
 		.ping_ns = ping_ns,
+		.saved = saved,
 		.ops = &link_ops,
 		.arg = host,
 	};
 
+	ck_assert_int_eq(rsb_link_new(&config, &host->link), 0);
+}
+
+static void
+init(struct host *host, uint64_t ping_ns, struct rsb_link_saved *saved)
+{
 	*host = (struct host){ 0 };
 	rsb_mutex_init(&host->lock);
 	rsb_cond_init(&host->cond);
 	ck_assert_int_eq(rsb_secret_generate(&host->key, RSB_AUTH_KEY_SIZE), 0);
 	host->fake = fake_sidecar_new(&host->key);
-	config.key = host->key;
-	ck_assert_int_eq(rsb_link_new(&config, &host->link), 0);
+	make_link(host, ping_ns, saved);
+}
+
+void
+host_init(struct host *host, uint64_t ping_ns)
+{
+	init(host, ping_ns, NULL);
+}
+
+void
+host_init_saved(struct host *host, struct rsb_link_saved *saved)
+{
+	init(host, RSB_NSEC_PER_SEC, saved);
+}
+
+void
+host_replace(struct host *host, struct rsb_link_saved *saved)
+{
+	rsb_link_free(host->link);
+	make_link(host, RSB_NSEC_PER_SEC, saved);
 }
 
 void

@@ -32,12 +32,19 @@ struct host {
 	int reset;                 /* {lock} */
 	uint64_t received;         /* {lock} */
 	bool damaged;              /* {lock} */
+	unsigned int n_anew;       /* {lock} */
+	uint64_t fifo;             /* {lock} of the last one */
+	unsigned int n_locks_lost; /* {lock} */
 };
 
 /* Byte number i of the pattern that streams are checked against. */
 uint8_t echo_byte(uint64_t i);
 
 void host_init(struct host *host, uint64_t ping_ns);
+/* With what outlives it. */
+void host_init_saved(struct host *host, struct rsb_link_saved *saved);
+/* Another process with what was saved, for the same far end. */
+void host_replace(struct host *host, struct rsb_link_saved *saved);
 void host_done(struct host *host);
 /* Begins a connection to the far end; the second waits until it is live. */
 void dial(struct host *host);

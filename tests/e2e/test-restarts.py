@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: MIT
+"""The sidecar is killed again and again under whatever goes on, and so is the daemon."""
+
+import contextlib
+import errno
+import os
+import random
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+
+import harness
+import mountbox
+from mountbox import wait_until
+from restartbox import box, crash, said
+from walker import Walker, tree
+
+FULL = harness.how_many(False, False, True)
+
+
+def storm(b, seed, n_kill, also_daemon=False):
+    """Names are made and taken away, each exactly once; what each of them said is what there is."""
+    chance = random.Random(seed)
+    stop = threading.Event()
+    wrong = []
+    want = {}
+    unknown = set()
+
+    def work(which):
+        mine = random.Random(seed * 100 + which)
+        made = []
+        for i in range(1000000):
+            if stop.is_set():
+                return
+            name = f"w{which}-{i}"
+            path = f"{b.mount}/{name}"
+            try:
+                what = mine.choice(("mkdir", "create", "symlink", "rename", "unlink"))
+                if what == "mkdir":
+                    os.mkdir(path)
+                elif what == "create":
+                    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+                    made.append(name)
+                elif what == "symlink":
+                    os.symlink("nowhere", path)
+                    made.append(name)
+                elif made:
+                    old = made.pop()
+                    if what == "rename":
+                        os.rename(f"{b.mount}/{old}", path)
+                        made.append(name)
+                    else:
+                        os.unlink(f"{b.mount}/{old}")
+                    del want[old]
+                    if what == "unlink":
+                        continue
+                else:
+                    continue
+                want[name] = what
+            except OSError as e:
+                if e.errno != errno.EIO:
+                    wrong.append((what, name, e))
+                    return
+                unknown.add(name)
+                if what in ("rename", "unlink"):
+                    unknown.add(old)
+                    want.pop(old, None)
+    threads = [threading.Thread(target=work, args=(i,), daemon=True) for i in range(6)]
+    for thread in threads:
+        thread.start()
+    for _ in range(n_kill):
+        time.sleep(chance.uniform(0, 0.2))
+        b.restart_sidecar()
+        if also_daemon and chance.random() < 0.5:
+            time.sleep(chance.uniform(0, 0.05))
+            crash(b)
+    time.sleep(0.2)
+    stop.set()
+    for thread in threads:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in threads), "a process hangs"
+    assert not wrong, wrong
+    there = set(os.listdir(b.workspace)) - unknown
+    assert there == set(want) - unknown, (there ^ set(want)) - unknown
+    assert set(os.listdir(b.mount)) == set(os.listdir(b.workspace))
+    print(f"     seed {seed}: {len(want)} names, {len(unknown)} unknown", flush=True)
+    return len(unknown)
+
+
+def test_a_storm_of_names(tmp):
+    with box(tmp) as b:
+        n = storm(b, int(os.environ.get("RSB_SEED", "1")), 40 if FULL else 10)
+        assert n < 20, n
+        if n:
+            wait_until(lambda: len(said(b, "unknown")) > 0, "what is unknown is named")
+
+
+def test_a_storm_of_names_with_the_daemon_killed_too(tmp):
+    with box(tmp, "crashes=1000") as b:
+        storm(b, int(os.environ.get("RSB_SEED", "2")), 30 if FULL else 8, True)
+
+
+class Forgiving(Walker):
+    """
+    A file without a name does not outlive the sidecar. After an operation of which nobody knows whether it was done
+    the model is what there is.
+    """
+
+    def __init__(self, here, model, there, seed, crashes):
+        super().__init__(here, model, seed)
+        self.there = there
+        # Of a file that had several names the next daemon knows one, which may be gone.
+        self.crashes = crashes
+        self.n_unknown = 0
+        self.n_stale = 0
+
+    def both(self, fn):
+        try:
+            return super().both(fn)
+        except AssertionError as e:
+            (_, results), = e.args
+            if results[0] == ("errno", errno.ESTALE):
+                self.forget_stale()
+            elif results[0] == ("errno", errno.EIO):
+                self.begin_anew()
+            else:
+                raise
+            return ("errno", 0)
+
+    def forget_stale(self):
+        self.n_stale += 1
+        gone = [fds for fds in self.held if os.fstat(fds[1]).st_nlink == 0]
+        if not gone and self.crashes:
+            self.begin_anew()
+            return
+        assert gone, "an open file with a name is stale"
+        for fds in gone:
+            self.held.remove(fds)
+            self.close(fds)
+
+    def close(self, fds):
+        for fd in fds:
+            with contextlib.suppress(OSError):
+                os.close(fd)
+
+    def begin_anew(self):
+        self.n_unknown += 1
+        while self.held:
+            self.close(self.held.pop())
+        shutil.rmtree(self.roots[1])
+        subprocess.run(["cp", "-a", self.there, self.roots[1]], check=True)
+
+    def drop(self):
+        if not self.held:
+            return
+        fds = self.held.pop(self.random.randrange(len(self.held)))
+        nlink = os.fstat(fds[1]).st_nlink
+        os.close(fds[1])
+        try:
+            os.close(fds[0])
+        except OSError as e:
+            if e.errno == errno.ESTALE and nlink == 0:
+                self.n_stale += 1
+            elif e.errno == errno.EIO or (e.errno == errno.ESTALE and self.crashes):
+                self.begin_anew()
+            else:
+                raise
+
+
+def restart_at_random(tmp, seed, n_restart, also_daemon):
+    chance = random.Random(seed)
+    with box(tmp, "crashes=1000") as b:
+        model = tempfile.mkdtemp(dir=tmp)
+        walkers = [Forgiving(f"{b.mount}/w{i}", f"{model}/w{i}", f"{b.workspace}/w{i}", seed * 10 + i, also_daemon)
+                   for i in range(3)]
+        failed = []
+        stop = threading.Event()
+
+        def walk(walker):
+            try:
+                while not stop.is_set():
+                    walker.step()
+                walker.finish()
+            except BaseException as e:
+                failed.append((seed, walker.n, repr(e)))
+                stop.set()
+        threads = [threading.Thread(target=walk, args=(w,), daemon=True) for w in walkers]
+        for thread in threads:
+            thread.start()
+        for _ in range(n_restart):
+            time.sleep(chance.uniform(0, 0.3))
+            if stop.is_set():
+                break
+            for _ in range(chance.choice((1, 1, 2))):
+                b.restart_sidecar()
+                time.sleep(chance.uniform(0, 0.1))
+                if also_daemon and chance.random() < 0.5:
+                    crash(b)
+        time.sleep(0.5)
+        stop.set()
+        for thread in threads:
+            thread.join(60)
+        assert not any(thread.is_alive() for thread in threads), "a process hangs"
+        assert not failed, failed
+        print(f"     seed {seed}: {[w.n for w in walkers]} operations, {[w.n_unknown for w in walkers]} unknown, "
+              f"{[w.n_stale for w in walkers]} stale", flush=True)
+        want = tree(model)
+        assert tree(b.mount) == want, "mount"
+        assert tree(b.workspace) == want, "workspace"
+        # A restart makes at most one change unknown, which one or two of them learn of.
+        assert sum(w.n_unknown for w in walkers) <= 4 * n_restart
+
+
+def test_restarts_at_random(tmp):
+    first = int(os.environ.get("RSB_SEED", "1"))
+    for seed in range(first, first + (10 if FULL else 2)):
+        restart_at_random(tmp, seed, 10 if FULL else 6, False)
+
+
+def test_restarts_and_crashes_at_random(tmp):
+    first = int(os.environ.get("RSB_SEED", "101"))
+    for seed in range(first, first + (10 if FULL else 2)):
+        restart_at_random(tmp, seed, 10 if FULL else 6, True)
+
+
+mountbox.main(globals())
