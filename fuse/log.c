@@ -285,13 +285,18 @@ rsb_log_snap(struct rsb_arena *arena, struct rsb_handle *handle)
 	RSB_CLEANUP(rsb_buf_done) struct rsb_buf buf = { .max = SNAP_MAX };
 	struct rsb_shared_handle *shared = handle->shared;
 	uint64_t n = rsb_dirsnap_count(handle->snap);
+	uint64_t used = RSB_SHARED_SNAP_CUT;
 
-	shared->snap_used = RSB_SHARED_SNAP_CUT;
+	/*
+	 * Whoever calls has not told these names yet: killed in here, what was there before is all
+	 * that anybody knows.
+	 */
 	if (pack_snap(handle->snap, shared->snap_n + N_DOT, &buf) >= 0 &&
 		rsb_arena_append(arena, &shared->snap, rsb_buf_view(&buf)) >= 0) {
 		shared->snap_n = n - N_DOT;
-		rsb_shared_publish(&shared->snap_used, (uint64_t)RSB_SHARED_SNAP_KEPT);
+		used = RSB_SHARED_SNAP_KEPT;
 	}
+	rsb_shared_publish(&shared->snap_used, used);
 	if (rsb_dirsnap_state(handle->snap) == 1)
 		rsb_shared_publish(&shared->snap_whole, n - N_DOT);
 }

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "fuse/handle.h"
 #include "fuse/ledger.h"
@@ -289,6 +294,81 @@ START_TEST(a_file_that_nobody_was_told_of_goes)
 }
 END_TEST
 
+#define N_NAME 10000u
+#define N_DOT 2u
+
+/* A listing grows until we are killed; *told names were told to a program. */
+static void
+grow_listing(struct rsb_shared *shared, uint32_t *told)
+{
+	const struct rsb_attr attr = { .ino = 100, .mode = S_IFDIR | 0755, .nlink = 2 };
+	struct rsb_handle *handle;
+	struct rsb_inode *inode;
+	struct life life;
+	char name[16];
+
+	life_new(&life, shared);
+	ck_assert_int_eq(rsb_inode_given(life.inodes, 5, &attr, &inode), 0);
+	ck_assert_int_eq(rsb_handle_open(life.handles, inode, 7, O_RDONLY, &handle), 0);
+	rsb_handle_set_told(handle);
+	ck_assert_int_eq(rsb_dirsnap_new(&life.listings, 100, 1, &handle->snap), 0);
+	for (uint32_t i = 0; i < N_NAME; i++) {
+		struct rsb_dirsnap_entry entry = { .ino = 1000 + i, .name.data = (uint8_t *)name };
+
+		entry.name.size = (size_t)snprintf(name, sizeof(name), "name%u", i);
+		ck_assert_int_eq(rsb_dirsnap_add(handle->snap, &entry), 0);
+		if (i % 50)
+			continue;
+		rsb_log_snap(rsb_ledger_arena(life.ledger), handle);
+		rsb_shared_publish(told, i + 1);
+	}
+	(void)pause();
+}
+
+START_TEST(a_listing_goes_on_wherever_it_was_killed)
+{
+	uint32_t *told = mmap(
+		NULL, sizeof(*told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	ck_assert_ptr_ne(told, MAP_FAILED);
+	for (uint32_t round = 0; round < 30; round++) {
+		struct rsb_dirsnap_entry entry;
+		struct rsb_handle *handle;
+		struct rsb_shared *shared;
+		struct life life;
+		char name[16];
+		pid_t pid;
+
+		ck_assert_int_eq(rsb_shared_new(&shared, NULL), 0);
+		*told = 0;
+		pid = fork();
+		if (pid == 0) {
+			grow_listing(shared, told);
+			_exit(1);
+		}
+		while (__atomic_load_n(told, __ATOMIC_ACQUIRE) < round * N_NAME / 30 + 1)
+			ck_assert_int_eq(kill(pid, 0), 0);
+		ck_assert_int_eq(kill(pid, SIGKILL), 0);
+		ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+		life_new(&life, shared);
+		handle = rsb_handle_get(life.handles, 7);
+		ck_assert_int_eq(handle->broken, 0);
+		ck_assert_int_eq(rsb_dirsnap_state(handle->snap), 0);
+		ck_assert_uint_ge(rsb_dirsnap_count(handle->snap), *told + N_DOT);
+		for (uint32_t i = 0; rsb_dirsnap_get(handle->snap, i + N_DOT, &entry); i++) {
+			(void)snprintf(name, sizeof(name), "name%u", i);
+			ck_assert_uint_eq(entry.name.size, strlen(name));
+			ck_assert_mem_eq(entry.name.data, name, entry.name.size);
+		}
+		rsb_handles_free(life.handles);
+		rsb_inodes_free(life.inodes);
+		rsb_ledger_free(life.ledger);
+		rsb_shared_free(shared);
+	}
+	(void)munmap(told, sizeof(*told));
+}
+END_TEST
+
 int
 main(void)
 {
@@ -299,6 +379,7 @@ main(void)
 		what_was_not_sent_comes_back,
 		what_was_appended_is_sent_once,
 		a_file_that_nobody_was_told_of_goes,
+		a_listing_goes_on_wherever_it_was_killed,
 	};
 
 	return unit_run("mount-ledger", tests, RSB_ARRAY_SIZE(tests));
