@@ -54,6 +54,21 @@ print_held(const struct rsb_json *held)
 	}
 }
 
+static void
+print_losses(const struct rsb_json *losses)
+{
+	(void)printf("lost, or nobody knows whether it was done:\n");
+	for (size_t i = 0; i < rsb_json_len(losses); i++) {
+		const struct rsb_json *loss = rsb_json_at(losses, i);
+		const char *kind, *text, *time;
+
+		if (rsb_json_str(loss, "time", &time) == 0 &&
+			rsb_json_str(loss, "kind", &kind) == 0 &&
+			rsb_json_str(loss, "text", &text) == 0)
+			(void)printf("  %s %s: %s\n", time, kind, text);
+	}
+}
+
 static int
 print_status(const struct rsb_buf *out, bool as_json, struct rsb_diag *diag)
 {
@@ -74,6 +89,8 @@ print_status(const struct rsb_buf *out, bool as_json, struct rsb_diag *diag)
 	while ((key = rsb_json_member(json, &cursor, &value))) {
 		if (strcmp(key, "held") == 0)
 			print_held(value);
+		else if (strcmp(key, "losses") == 0)
+			print_losses(value);
 		else
 			print_member("", key, value);
 	}

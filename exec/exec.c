@@ -31,6 +31,8 @@ struct options {
 	bool quiet;
 };
 
+static const char program[] = "rsb-exec";
+
 static const char help[] =
 	"Usage: rsb-exec [OPTION]... [--] COMMAND [ARGUMENT]...\n"
 	"       rsb-exec [OPTION]... -c SCRIPT [NAME [ARGUMENT]...]\n"
@@ -49,14 +51,14 @@ static const char help[] =
 	"by it. 125: rsb failed, 126: the command cannot be run, 127: it was not found.\n";
 
 rsb_noreturn static void
-fatal(const char *program, int r, const struct rsb_diag *diag)
+fatal(int r, const struct rsb_diag *diag)
 {
 	(void)fprintf(stderr, "%s: fatal: %s\n", program, rsb_diag_text(diag, r));
 	exit(RSB_EXIT_FAILED);
 }
 
 rsb_noreturn static void
-usage(const char *program, const char *what)
+usage(const char *what)
 {
 	(void)fprintf(stderr, "%s: fatal: %s; try '%s --help'\n", program, what, program);
 	exit(RSB_EXIT_FAILED);
@@ -76,7 +78,7 @@ static const struct option long_options[] = {
 };
 
 static void
-take_option(struct options *o, int c, const char *program)
+take_option(struct options *o, int c)
 {
 	switch (c) {
 	case 's':
@@ -99,7 +101,7 @@ take_option(struct options *o, int c, const char *program)
 		break;
 	case 'o':
 		if (o->n_override == OVERRIDES_MAX)
-			usage(program, "too many -o options");
+			usage("too many -o options");
 		o->overrides[o->n_override++] = optarg;
 		break;
 	case OPT_HELP:
@@ -114,7 +116,7 @@ take_option(struct options *o, int c, const char *program)
 }
 
 static void
-parse(struct options *o, int argc, char **argv, const char *program)
+parse(struct options *o, int argc, char **argv)
 {
 	struct rsb_diag diag = { 0 };
 	int c;
@@ -122,31 +124,31 @@ parse(struct options *o, int argc, char **argv, const char *program)
 	/* At most one -e for each word. */
 	o->sets = rsb_new_array(const char *, (size_t)argc + 1);
 	if (!o->sets)
-		fatal(program, -ENOMEM, NULL);
+		fatal(-ENOMEM, NULL);
 	optind = 1;
 	/* '+': the first word that is no option starts the command. */
 	while ((c = rsb_optlong(argc, argv, "+s:C:e:c:nqo:", long_options, &diag)) != -1) {
 		if (c == '?')
-			usage(program, diag.text);
-		take_option(o, c, program);
+			usage(diag.text);
+		take_option(o, c);
 	}
 }
 
 /* The command's argv: bash -c SCRIPT for -c, else the words themselves. Lives until we end. */
 static char **
-command_of(const struct options *o, int argc, char **argv, const char *program)
+command_of(const struct options *o, int argc, char **argv)
 {
 	char **list;
 	size_t n = 0;
 
 	if (!o->script) {
 		if (optind >= argc)
-			usage(program, "no command was given");
+			usage("no command was given");
 		return argv + optind;
 	}
 	list = rsb_new_array(char *, (size_t)(argc - optind) + 4);
 	if (!list)
-		fatal(program, -ENOMEM, NULL);
+		fatal(-ENOMEM, NULL);
 	list[n++] = (char *)(uintptr_t) "bash";
 	list[n++] = (char *)(uintptr_t) "-c";
 	list[n++] = (char *)(uintptr_t)o->script;
@@ -192,7 +194,7 @@ explain(const struct rsb_where *where, struct rsb_diag *diag)
 }
 
 static void
-say_beside(const struct rsb_where *where, const char *program)
+say_beside(const struct rsb_where *where)
 {
 	const struct rsb_state *state = &where->state;
 
@@ -202,6 +204,29 @@ say_beside(const struct rsb_where *where, const char *program)
 		(void)fprintf(stderr, "its mount is %s\n", state->mountpoint);
 	else
 		(void)fprintf(stderr, "'rsb mount %s DIR' shows its files\n", state->name);
+}
+
+/* They were lost, or may have been, when there was no rsb-exec to say so. */
+static void
+say_losses(struct rsb_bytes text)
+{
+	RSB_CLEANUP(rsb_json_freep) struct rsb_json *json = NULL;
+	struct rsb_json *losses;
+	int64_t n_more;
+
+	if (rsb_json_parse(text, &json, NULL) < 0 || rsb_json_get(json, "losses", &losses) < 0)
+		return;
+	for (size_t i = 0; i < rsb_json_len(losses); i++) {
+		const char *kind, *what;
+
+		if (rsb_json_str(rsb_json_at(losses, i), "kind", &kind) == 0 &&
+			rsb_json_str(rsb_json_at(losses, i), "text", &what) == 0)
+			(void)fprintf(stderr, "%s: note: %s: %s\n", program, kind, what);
+	}
+	if (rsb_json_i64(json, "more", &n_more) == 0 && n_more > 0)
+		(void)fprintf(stderr,
+			"%s: note: %lld more that are lost or unknown are in the event log\n",
+			program, (long long)n_more);
 }
 
 /* A daemon without a mount ends by itself, maybe just when we come: then there is another. */
@@ -225,7 +250,6 @@ run_once(const struct rsb_run *run, const struct rsb_exec_need *need, rsb_exec_s
 void
 rsb_exec_main(int argc, char **argv, char **env, rsb_exec_start_fn start)
 {
-	static const char program[] = "rsb-exec";
 	struct options o = { 0 };
 	struct rsb_exec_need need;
 	struct rsb_run run = { 0 };
@@ -236,8 +260,8 @@ rsb_exec_main(int argc, char **argv, char **env, rsb_exec_start_fn start)
 	struct rsb_diag diag = { 0 };
 	int r;
 
-	parse(&o, argc, argv, program);
-	run.argv = command_of(&o, argc, argv, program);
+	parse(&o, argc, argv);
+	run.argv = command_of(&o, argc, argv);
 	r = rsb_where_find(o.sandbox, env, &where, &diag);
 	if (r >= 0)
 		r = rsb_config_load(&(struct rsb_config_source){ .overrides = o.overrides,
@@ -254,14 +278,15 @@ rsb_exec_main(int argc, char **argv, char **env, rsb_exec_start_fn start)
 		!rsb_mountpoint_is_ours(where.state.mountpoint, where.state.name))
 		r = rsb_daemon_check(&where, true, &diag);
 	if (r < 0)
-		fatal(program, r, &diag);
+		fatal(r, &diag);
 	if (where.beside && !o.quiet && !o.dir && rsb_where_first_beside(&where))
-		say_beside(&where, program);
+		say_beside(&where);
 	run.socket = where.socket;
 	run.env = rsb_environ_list(set);
 	run.cwd = o.dir ? o.dir : where.cwd;
 	run.no_stdin = o.no_stdin;
 	run.drain_ns = config.exec.drain_ns;
+	run.losses = say_losses;
 	need = (struct rsb_exec_need){
 		.where = &where,
 		.config = &config,

@@ -60,22 +60,30 @@ not_begun(const char *program, const struct rsb_run *run, const struct rsb_run_r
 	return code;
 }
 
-/* Whether it had begun, nobody knows. */
-static bool
-is_lost_with_sidecar(const struct rsb_run_result *result)
+/* The sidecar's process has ended meanwhile. The sentence; NULL: it has not. */
+static const char *
+ended_with_sidecar(const struct rsb_run_result *result)
 {
-	return (result->end == RSB_RUN_LOST || result->end == RSB_RUN_FAILED) &&
-	       result->error == -EOWNERDEAD;
+	bool began = result->end == RSB_RUN_LOST;
+
+	if ((!began && result->end != RSB_RUN_FAILED) ||
+		(result->error != -EOWNERDEAD && result->error != -ERESTART))
+		return NULL;
+	if (began)
+		return "lost: the command ended with the sidecar, which was started again";
+	if (result->error == -ERESTART)
+		return "fatal: the sidecar was started again, and the command did not begin";
+	return "lost: the sidecar was started again; whether the command had begun nobody knows";
 }
 
 void
 rsb_outcome_exit(const char *program, const struct rsb_run *run,
 	const struct rsb_run_result *result, const struct rsb_diag *diag)
 {
-	if (is_lost_with_sidecar(result)) {
-		(void)fprintf(stderr,
-			"%s: lost: the command ended with the sidecar, which was started again\n",
-			program);
+	const char *sentence = ended_with_sidecar(result);
+
+	if (sentence) {
+		(void)fprintf(stderr, "%s: %s\n", program, sentence);
 		exit(RSB_EXIT_FAILED);
 	}
 	switch (result->end) {

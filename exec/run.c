@@ -362,6 +362,16 @@ send_spawn(struct state *s, const struct rsb_run *run, struct rsb_diag *diag)
 	return r;
 }
 
+static void
+on_losses(void *arg, int r, const void *rep)
+{
+	const struct rsb_ctl_status_rep *status = rep;
+	const struct rsb_run *run = arg;
+
+	if (r >= 0)
+		run->losses(status->json);
+}
+
 static int
 open_streams(struct state *s, const struct rsb_run *run)
 {
@@ -404,6 +414,10 @@ start(struct state *s, const struct rsb_run *run, struct rsb_diag *diag)
 		r = watch_signals(s);
 	if (r >= 0)
 		r = open_streams(s, run);
+	/* Before the command, so that it is answered before all that the command says. */
+	if (r >= 0)
+		r = rsb_client_call(
+			s->client, RSB_OP_ctl_losses, NULL, on_losses, (void *)(uintptr_t)run);
 	if (r >= 0)
 		r = send_spawn(s, run, diag);
 	/* Behind it at once: the command's end then comes without another trip. */

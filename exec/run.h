@@ -18,6 +18,8 @@ struct rsb_run {
 	const char *cwd; /* relative to the workspace or absolute */
 	bool no_stdin;
 	uint64_t drain_ns; /* after its end: for output of others that hold its streams */
+	/* Called before all output: what was lost that nobody was told of, JSON of ctl_losses. */
+	void (*losses)(struct rsb_bytes json);
 };
 
 enum rsb_run_end {

@@ -9,8 +9,8 @@
  *
  * ctl_hello or ctl_upgrade comes first, or the connection is dropped. spawn, wait, signal, kill,
  * proc_free and tar_in are relayed with the daemon's own proc numbers and wrapped into the barriers
- * of fuse/barrier.h (fuse/relay.h); ctl_status, ctl_trust, ctl_stop and ctl_upgrade are answered
- * here; anything else is EOPNOTSUPP. When a client goes away its commands are ended.
+ * of fuse/barrier.h (fuse/relay.h); ctl_status, ctl_losses, ctl_trust, ctl_stop and ctl_upgrade are
+ * answered here; anything else is EOPNOTSUPP. When a client goes away its commands are ended.
  *
  * Main thread, but for the three that take streams from the link's thread.
  */

@@ -7,6 +7,7 @@
 #include "fuse/giveway.h"
 #include "fuse/guard.h"
 #include "fuse/judge.h"
+#include "fuse/losses.h"
 #include "fuse/pipe.h"
 #include "fuse/relay.h"
 #include "link/ctl.h"
@@ -169,6 +170,26 @@ answer_trust(struct rsb_guest *client, const struct rsb_call_head *head)
 	rsb_guest_reply(client, head->op, head->id, r, &rep);
 }
 
+/* What nobody was told of yet: whoever asks tells it. */
+static void
+answer_losses(struct rsb_guest *client, const struct rsb_call_head *head)
+{
+	struct rsb_fs *fs = rsb_control_config(client->control)->fs;
+	RSB_CLEANUP(rsb_json_freep) struct rsb_json *object = rsb_json_new_object();
+	RSB_CLEANUP(rsb_buf_done) struct rsb_buf json = { .max = 65536 };
+	struct rsb_ctl_status_rep rep;
+	int r = -ENOMEM;
+
+	rsb_mutex_lock(&fs->lock);
+	if (object)
+		r = rsb_losses_tell(fs->shared, object);
+	rsb_mutex_unlock(&fs->lock);
+	if (r >= 0)
+		r = rsb_json_write(object, false, &json);
+	rep.json = rsb_buf_view(&json);
+	rsb_guest_reply(client, head->op, head->id, r, &rep);
+}
+
 static void
 answer_stop(struct rsb_guest *client, const struct rsb_call_head *head)
 {
@@ -222,6 +243,9 @@ on_message(void *arg, const struct rsb_call_head *head)
 		break;
 	case RSB_OP_ctl_trust:
 		answer_trust(client, head);
+		break;
+	case RSB_OP_ctl_losses:
+		answer_losses(client, head);
 		break;
 	case RSB_OP_ctl_stop:
 		answer_stop(client, head);

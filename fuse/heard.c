@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "fuse/heard.h"
 
-#include "fuse/hold.h"
+#include "fuse/losses.h"
 #include "fuse/relay.h"
 #include "fuse/revive.h"
-#include "util/str.h"
 
 /* ---- main thread ---- */
 
@@ -15,22 +14,12 @@ on_epoch(struct rsb_task *task)
 }
 
 static void
-say_lost(void *arg, const char *command)
-{
-	struct rsb_heard *heard = arg;
-	struct rsb_diag text;
-
-	(void)rsb_diag_set(&text, 0, "the command %s was lost with the sidecar", command);
-	rsb_uplink_say(heard->uplink, "lost", text.text);
-}
-
-static void
 on_anew(struct rsb_task *task)
 {
 	struct rsb_heard *heard = rsb_container_of(task, struct rsb_heard, anew);
 
 	if (heard->control)
-		rsb_relay_anew(rsb_control_relay(heard->control), say_lost, heard);
+		rsb_relay_anew(rsb_control_relay(heard->control));
 	/* Nobody knows what happened meanwhile. */
 	rsb_barrier_reset(heard->barrier);
 }
@@ -49,13 +38,24 @@ rsb_heard_init(struct rsb_heard *heard, struct rsb_loop *loop, struct rsb_fs *fs
 	};
 }
 
+static const char *
+next_loss(struct rsb_fs *fs, char *text, size_t size)
+{
+	const char *kind;
+
+	rsb_mutex_lock(&fs->lock);
+	kind = rsb_losses_say(fs->shared, text, size);
+	rsb_mutex_unlock(&fs->lock);
+	return kind;
+}
+
 void
 rsb_heard_tick(struct rsb_heard *heard)
 {
-	char text[RSB_DIAG_MAX];
+	char text[RSB_SHARED_LOSS_MAX];
 	const char *kind;
 
-	while ((kind = rsb_hold_say(heard->fs, text, sizeof(text))))
+	while ((kind = next_loss(heard->fs, text, sizeof(text))))
 		rsb_uplink_say(heard->uplink, kind, text);
 	if (rsb_revive_say(heard->fs, text, sizeof(text)))
 		rsb_uplink_say(heard->uplink, "restarted", text);

@@ -6,30 +6,26 @@
 #include <string.h>
 
 #include "fuse/judge.h"
+#include "fuse/losses.h"
 #include "fuse/notify.h"
 #include "fuse/reply.h"
 #include "fuse/revive.h"
 #include "fuse/send.h"
 #include "util/awake.h"
 #include "util/clock.h"
+#include "util/str.h"
 
 #define HOLD_MAX_NS (RSB_HOLD_MAX_S * RSB_NSEC_PER_SEC)
 #define SILENT_NS (RSB_PING_MISSED_MAX * RSB_PING_MOUNT_MS * RSB_NSEC_PER_MSEC)
 #define AWAKE_STEP_NS (2 * RSB_NSEC_PER_SEC)
 #define CALM_NS RSB_NSEC_PER_SEC
-#define NOTE_SIZE 512u
+#define PATH_SIZE (RSB_SHARED_LOSS_MAX - 128u)
 #define PATH_DEPTH_MAX 512u
 
 struct rsb_hold {
 	struct rsb_awake awake;
 	uint64_t not_live_ns; /* awake, since when; 0: live */
 	uint64_t live_ns;     /* awake, since when */
-	size_t n_note;
-	size_t n_more; /* notes that had no room */
-	struct {
-		const char *kind;
-		char text[NOTE_SIZE];
-	} notes[RSB_HOLD_NOTES_MAX];
 };
 
 int
@@ -143,69 +139,54 @@ rsb_hold_tick(struct rsb_fs *fs, uint64_t next_ns)
 
 /* Where name (may be empty) in inode lies, for people: from its end as far as is known and fits. */
 static void
-write_path(const struct rsb_inode *inode, const char *name, char *ret_path, size_t size)
+write_path(const struct rsb_inode *inode, const char *name, char ret_path[static PATH_SIZE])
 {
-	size_t at = size - 1;
+	char path[PATH_SIZE];
+	size_t at = sizeof(path) - 1;
 	size_t n = strlen(name);
 	struct rsb_inode *parent;
 	const char *above;
 
-	ret_path[at] = '\0';
+	path[at] = '\0';
 	for (uint32_t i = 0; n < at && i < PATH_DEPTH_MAX; i++) {
 		at -= n;
-		memcpy(ret_path + at, name, n);
+		memcpy(path + at, name, n);
 		above = inode ? rsb_inode_seen(inode, &parent) : NULL;
 		if (!above || at < 2)
 			break;
 		if (n)
-			ret_path[--at] = '/';
+			path[--at] = '/';
 		name = above;
 		n = strlen(name);
 		inode = parent;
 	}
-	memmove(ret_path, ret_path + at, size - at);
-}
-
-/* NULL: there is no room. */
-static char *
-new_note(struct rsb_fs *fs, const char *kind)
-{
-	struct rsb_hold *hold = fs->hold;
-
-	if (hold->n_note == RSB_HOLD_NOTES_MAX) {
-		hold->n_more++;
-		return NULL;
-	}
-	hold->notes[hold->n_note].kind = kind;
-	return hold->notes[hold->n_note++].text;
+	rsb_str_escape(rsb_bytes_str(path + at), ret_path, PATH_SIZE);
 }
 
 static void
 note(struct rsb_fs *fs, const char *what, const struct rsb_inode *dir, const char *name)
 {
-	char path[NOTE_SIZE - 128];
-	char *text = new_note(fs, "unknown");
+	char path[PATH_SIZE];
+	char text[RSB_SHARED_LOSS_MAX];
 
 	fs->stats.unknown++;
-	if (!text)
-		return;
-	write_path(dir, name, path, sizeof(path));
-	(void)snprintf(text, NOTE_SIZE,
+	write_path(dir, name, path);
+	(void)snprintf(text, sizeof(text),
 		"%s %s: no answer came before the link or the sidecar ended, it may have been done "
 		"or not",
 		what, path);
+	rsb_losses_add(fs->shared, RSB_LOSS_UNKNOWN, text, false);
 }
 
 void
 rsb_hold_note_lost(struct rsb_fs *fs, const struct rsb_inode *inode, const char *why)
 {
-	char path[NOTE_SIZE - 128];
-	char *text = new_note(fs, "lost");
+	char path[PATH_SIZE];
+	char text[RSB_SHARED_LOSS_MAX];
 
-	if (!text)
-		return;
-	write_path(inode, "", path, sizeof(path));
-	(void)snprintf(text, NOTE_SIZE, "%s %s", path, why);
+	write_path(inode, "", path);
+	(void)snprintf(text, sizeof(text), "%s %s", path, why);
+	rsb_losses_add(fs->shared, RSB_LOSS_LOST, text, false);
 }
 
 /* The kernel keeps what it was told before; so does our own table. */
@@ -248,25 +229,4 @@ void
 rsb_hold_unknown_data(struct rsb_fs *fs, const struct rsb_inode *inode)
 {
 	note(fs, "write", inode, "");
-}
-
-const char *
-rsb_hold_say(struct rsb_fs *fs, char *text, size_t size)
-{
-	struct rsb_hold *hold = fs->hold;
-	const char *kind = NULL;
-
-	rsb_mutex_lock(&fs->lock);
-	if (hold->n_note > 0) {
-		kind = hold->notes[--hold->n_note].kind;
-		(void)snprintf(text, size, "%s", hold->notes[hold->n_note].text);
-	} else if (hold->n_more > 0) {
-		kind = "unknown";
-		(void)snprintf(text, size,
-			"%zu more changes or open files are lost, or may have been done or not",
-			hold->n_more);
-		hold->n_more = 0;
-	}
-	rsb_mutex_unlock(&fs->lock);
-	return kind;
 }

@@ -9,13 +9,12 @@
  * withdrawn if it was not sent, its outcome noted as unknown if it was. All others wait until the
  * keeper fails them.
  *
- * Under the lock of fuse/fs.h, but for rsb_hold_tick() and rsb_hold_say().
+ * Under the lock of fuse/fs.h, but for rsb_hold_tick().
  */
 
 #include "fuse/fop.h"
 
 #define RSB_HOLD_MAX_S 10u
-#define RSB_HOLD_NOTES_MAX 64u /* unknown outcomes that are named between two ticks */
 
 struct rsb_hold;
 
@@ -37,16 +36,14 @@ bool rsb_hold_is_calm(struct rsb_fs *fs);
  */
 void rsb_hold_tick(struct rsb_fs *fs, uint64_t next_ns);
 
-/* Nobody knows whether the mutation fop was done: here nothing of it counts any more. */
+/*
+ * Nobody knows whether the mutation fop was done: here nothing of it counts any more. This and the
+ * next two are named as losses (fuse/losses.h).
+ */
 void rsb_hold_unknown(struct rsb_fop *fop);
 /* The same of data that was written to inode. */
 void rsb_hold_unknown_data(struct rsb_fs *fs, const struct rsb_inode *inode);
 /* inode's open file cannot be used any more. why: what comes after its path. */
 void rsb_hold_note_lost(struct rsb_fs *fs, const struct rsb_inode *inode, const char *why);
-/*
- * Takes a sentence of those above of which nothing was said yet, and returns its kind for the event
- * log; NULL: there is none. size: of text. Takes the lock by itself.
- */
-const char *rsb_hold_say(struct rsb_fs *fs, char *text, size_t size);
 
 #endif

@@ -149,6 +149,6 @@ rsb_limbo_end_commands(struct rsb_send *send)
 			continue;
 		rsb_list_remove(&call->parked);
 		send->n_parked--;
-		rsb_sending_end(call, -EOWNERDEAD, NULL);
+		rsb_sending_end(call, -ERESTART, NULL);
 	}
 }

@@ -27,7 +27,7 @@ int rsb_limbo_others(struct rsb_send *send);
 /* It is not made again; r: what its caller is told if it changes nothing, else it is unknown. */
 void rsb_limbo_give_up(struct rsb_sending *call, int r);
 void rsb_limbo_end(struct rsb_send *send, int r);
-/* Of what is parked, commands: they have lost their streams. */
+/* Of what is parked, commands: they have lost their streams. They end with ERESTART. */
 void rsb_limbo_end_commands(struct rsb_send *send);
 
 #endif

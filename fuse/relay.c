@@ -266,9 +266,27 @@ on_spawned(struct order *order)
 		if (!proc->client)
 			send_own(proc, RSB_OP_kill, &kill);
 	} else {
+		rsb_relayed_note_end(proc, order->error);
 		leave(proc);
 		proc->freed = true;
 		release(proc, -ESRCH);
+	}
+	end_order(order);
+}
+
+/* Nothing of it lives any more; or nobody will ever say that. */
+static void
+on_tree_ended(struct order *order)
+{
+	union rsb_procreq tree = { .wait = { .what = RSB_WAIT_TREE } };
+	struct rsb_relayed *proc = order->proc;
+
+	/* Nobody knew: the link was given up. A new sidecar will not know it. */
+	if (order->error == -ENOTCONN && proc->alive) {
+		send_own(proc, RSB_OP_wait, &tree);
+	} else {
+		rsb_relayed_note_end(proc, order->error);
+		leave(proc);
 	}
 	end_order(order);
 }
@@ -278,7 +296,6 @@ on_back(struct rsb_task *task)
 {
 	struct order *order = rsb_container_of(task, struct order, task);
 	struct rsb_barrier *barrier = order->proc->relay->barrier;
-	union rsb_procreq tree = { .wait = { .what = RSB_WAIT_TREE } };
 
 	if (order->op == RSB_OP_spawn) {
 		on_spawned(order);
@@ -286,12 +303,7 @@ on_back(struct rsb_task *task)
 		answer(order);
 		end_order(order);
 	} else if (order->op == RSB_OP_wait && !order->call) {
-		/* Nobody knew: the link was given up. A new sidecar will not know it. */
-		if (order->error == -ENOTCONN && order->proc->alive)
-			send_own(order->proc, RSB_OP_wait, &tree);
-		else
-			leave(order->proc);
-		end_order(order);
+		on_tree_ended(order);
 	} else if (rsb_barrier_show(barrier, on_shown, order) < 0) {
 		on_shown(order, true);
 	}
@@ -330,7 +342,7 @@ on_entered(void *arg, bool late)
 	/* Who wanted it went away meanwhile, or nobody would hear it: then it does not begin. */
 	if (!proc->client || proc->cut ||
 		rsb_codec_decode(rsb_ops[order->op].req, rsb_buf_view(&order->req), &req) < 0) {
-		order->error = proc->cut ? -EOWNERDEAD : -ECANCELED;
+		order->error = proc->cut ? -ERESTART : -ECANCELED;
 		answer(order);
 		leave(proc);
 		proc->freed = true;
@@ -441,20 +453,6 @@ rsb_relay_drop_client(struct rsb_relay *relay, struct rsb_guest *client)
 		if (proc->started && proc->alive)
 			send_own(proc, RSB_OP_kill, &kill);
 		collect(proc);
-	}
-}
-
-void
-rsb_relay_anew(struct rsb_relay *relay, void (*say)(void *arg, const char *command), void *arg)
-{
-	struct rsb_list *pos;
-
-	rsb_list_for_each (pos, &relay->procs) {
-		struct rsb_relayed *proc = rsb_list_entry(pos, struct rsb_relayed, all);
-
-		proc->cut = !proc->sent;
-		if (proc->sent && proc->alive)
-			say(arg, proc->what[0] ? proc->what : "of an earlier daemon");
 	}
 }
 

@@ -21,10 +21,9 @@ void rsb_relay_free(struct rsb_relay *relay);
 rsb_nodiscard int rsb_relay_recover(struct rsb_relay *relay);
 /*
  * The sidecar's process is another one: commands that were to start have lost their streams and do
- * not. say() gets a short form of each that ran.
+ * not. Those that ran end by themselves, and are named (fuse/losses.h).
  */
-void rsb_relay_anew(
-	struct rsb_relay *relay, void (*say)(void *arg, const char *command), void *arg);
+void rsb_relay_anew(struct rsb_relay *relay);
 /* Commands of which something may live; or those whose client is still there. */
 size_t rsb_relay_count(const struct rsb_relay *relay, bool attended);
 /* For how long nothing of a command lives; 0: something does. */

@@ -2,8 +2,10 @@
 #include "fuse/relayed.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "fuse/losses.h"
 #include "fuse/pipe.h"
 #include "proto/codec.h"
 #include "util/str.h"
@@ -58,6 +60,7 @@ rsb_relayed_new(struct rsb_relay *relay, struct rsb_guest *client, uint64_t near
 	}
 	proc->shared = free_entry(relay->fs->shared);
 	proc->shared->left = 0;
+	proc->shared->what[0] = '\0';
 	rsb_shared_publish(&proc->shared->far, proc->far);
 	rsb_list_append(&relay->procs, &proc->all);
 	rsb_list_append(rsb_guest_procs(client), &proc->of_client);
@@ -81,6 +84,7 @@ rsb_relayed_restore(
 	proc->sent = true;
 	proc->started = true;
 	proc->freed = true;
+	proc->before = true;
 	rsb_list_init(&proc->of_client);
 	rsb_list_append(&relay->procs, &proc->all);
 	relay->n_proc++;
@@ -93,13 +97,58 @@ rsb_relayed_describe(struct rsb_relayed *proc, const struct rsb_spawn_req *spawn
 {
 	struct rsb_seq argv = spawn->argv;
 	struct rsb_bytes word;
+	char *what = proc->shared->what;
 	size_t at = 0;
 
-	while (at + 1 < sizeof(proc->what) && rsb_seq_next_bytes(&argv, &word) > 0) {
+	while (at + 1 < RSB_SHARED_WHAT_MAX && rsb_seq_next_bytes(&argv, &word) > 0) {
 		if (at)
-			proc->what[at++] = ' ';
-		rsb_str_escape(word, proc->what + at, sizeof(proc->what) - at);
-		at += strlen(proc->what + at);
+			what[at++] = ' ';
+		rsb_str_escape(word, what + at, RSB_SHARED_WHAT_MAX - at);
+		at += strlen(what + at);
+	}
+}
+
+/* What a daemon that died had not sent yet is unknown to the same sidecar. */
+static bool
+is_lost(const struct rsb_relayed *proc, int r)
+{
+	if (!proc->started)
+		return r == -EOWNERDEAD;
+	return r == -EOWNERDEAD || r == -ERESTART || (r == -ESRCH && !proc->before);
+}
+
+void
+rsb_relayed_note_end(struct rsb_relayed *proc, int r)
+{
+	const char *what = proc->shared->what[0] ? proc->shared->what : "(not known)";
+	enum rsb_loss kind = proc->started ? RSB_LOSS_LOST : RSB_LOSS_UNKNOWN;
+	struct rsb_fs *fs = proc->relay->fs;
+	char text[RSB_SHARED_LOSS_MAX];
+
+	if (!proc->alive || !is_lost(proc, r))
+		return;
+	if (!proc->started)
+		(void)snprintf(text, sizeof(text),
+			"the sidecar ended before it said whether the command %s began", what);
+	else if (proc->shared->left)
+		(void)snprintf(text, sizeof(text),
+			"what the command %s had left running ended with the sidecar", what);
+	else
+		(void)snprintf(text, sizeof(text), "the command %s ended with the sidecar", what);
+	rsb_mutex_lock(&fs->lock);
+	rsb_losses_add(fs->shared, kind, text, proc->client != 0);
+	rsb_mutex_unlock(&fs->lock);
+}
+
+void
+rsb_relay_anew(struct rsb_relay *relay)
+{
+	struct rsb_list *pos;
+
+	rsb_list_for_each (pos, &relay->procs) {
+		struct rsb_relayed *proc = rsb_list_entry(pos, struct rsb_relayed, all);
+
+		proc->cut = !proc->sent;
 	}
 }
 

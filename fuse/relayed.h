@@ -11,8 +11,6 @@
 #include "fuse/relay.h"
 #include "fuse/shared.h"
 
-#define RSB_RELAYED_WHAT_MAX 96u
-
 struct rsb_relay {
 	struct rsb_control *control;
 	struct rsb_loop *loop;
@@ -39,9 +37,9 @@ struct rsb_relayed {
 	bool alive;     /* something of it may live: counted by the barrier */
 	bool sent;      /* the request for it is on the link */
 	bool started;
-	bool freed;                      /* nobody asks for it any more */
-	bool cut;                        /* it has lost its streams */
-	char what[RSB_RELAYED_WHAT_MAX]; /* for people; empty: not known */
+	bool freed;  /* nobody asks for it any more */
+	bool cut;    /* it has lost its streams */
+	bool before; /* of a daemon that died */
 };
 
 /* Opens its streams (as of rsb_pipe_streams()). -EEXIST, -EAGAIN over RSB_RELAY_PROCS_MAX. */
@@ -51,8 +49,10 @@ rsb_nodiscard int rsb_relayed_new(struct rsb_relay *relay, struct rsb_guest *cli
 rsb_nodiscard int rsb_relayed_restore(
 	struct rsb_relay *relay, struct rsb_shared_proc *shared, struct rsb_relayed **ret_proc);
 void rsb_relayed_free(struct rsb_relayed *proc);
-/* Says what it runs. */
+/* Keeps what it runs, for people. */
 void rsb_relayed_describe(struct rsb_relayed *proc, const struct rsb_spawn_req *spawn);
+/* r: of its spawn, or of the wait for its end. Names it, if it ended with the sidecar's process. */
+void rsb_relayed_note_end(struct rsb_relayed *proc, int r);
 /* The one that client calls near. NULL: none such. */
 struct rsb_relayed *rsb_relayed_find(struct rsb_guest *client, uint64_t near);
 

@@ -30,6 +30,9 @@
 #define RSB_SHARED_BLOCKS_MAX 262144u
 #define RSB_SHARED_REQUEST_MAX ((256u << 16) + 4096u) /* libfuse's buffer, with pages of 64 KiB */
 #define RSB_SHARED_INIT_MAX 256u
+#define RSB_SHARED_WHAT_MAX 96u    /* bytes that say what a command runs */
+#define RSB_SHARED_LOSSES_MAX 256u /* the latest, until the event log has them */
+#define RSB_SHARED_LOSS_MAX 512u   /* bytes of one */
 
 /* Stores the word that makes an entry count, or ends it. */
 #define rsb_shared_publish(place, value) __atomic_store_n((place), (value), __ATOMIC_RELEASE)
@@ -133,8 +136,18 @@ struct rsb_shared_handle {
 };
 
 struct rsb_shared_proc {
-	uint64_t far;  /* 0: free */
-	uint64_t left; /* it goes on without a client */
+	uint64_t far;                   /* 0: free */
+	uint64_t left;                  /* it goes on without a client */
+	char what[RSB_SHARED_WHAT_MAX]; /* for people; empty: not known */
+};
+
+/* Of fuse/losses.h. */
+struct rsb_shared_loss {
+	uint64_t number; /* from 1 up; stored last */
+	uint64_t wall_ns;
+	uint32_t kind; /* enum rsb_loss */
+	uint32_t told; /* by other means */
+	char text[RSB_SHARED_LOSS_MAX];
 };
 
 struct rsb_shared_head {
@@ -152,7 +165,10 @@ struct rsb_shared_head {
 	uint32_t n_restart;  /* daemons that died */
 	int32_t last_signal; /* that ended the one before; 0: it made way for an upgrade */
 	uint32_t n_upgrade;
-	uint32_t upgrade; /* enum rsb_shared_upgrade */
+	uint32_t upgrade;   /* enum rsb_shared_upgrade */
+	uint64_t n_loss;    /* the number of the latest */
+	uint64_t loss_said; /* up to this the event log has them */
+	uint64_t loss_told; /* and a rsb-exec told them, if nobody else did */
 	uint32_t init_size;
 	uint8_t init[RSB_SHARED_INIT_MAX]; /* the kernel's first request */
 };
@@ -167,6 +183,7 @@ struct rsb_shared {
 	struct rsb_shared_flight hand;
 	uint8_t request[RSB_SHARED_REQUEST_MAX]; /* it, as libfuse read it; unique 0: none */
 	struct rsb_shared_proc procs[RSB_PROCS_MAX];
+	struct rsb_shared_loss losses[RSB_SHARED_LOSSES_MAX];
 	struct rsb_shared_flight flights[RSB_SHARED_FLIGHTS_MAX];
 	struct rsb_shared_handle handles[RSB_FHS_MAX];
 	struct rsb_shared_call calls[RSB_SHARED_CALLS_MAX];

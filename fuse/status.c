@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "fuse/judge.h"
+#include "fuse/losses.h"
 #include "fuse/relay.h"
 #include "fuse/send.h"
 #include "util/clock.h"
@@ -79,6 +80,20 @@ set_held(const struct rsb_status *status, struct rsb_json *json)
 	if (r >= 0)
 		r = rsb_json_set_i64(json, "held_back", (int64_t)n);
 	return r < 0 || !n ? r : rsb_json_set(json, "held", rsb_steal(&array));
+}
+
+static int
+set_losses(const struct rsb_status *status, struct rsb_json *json)
+{
+	RSB_CLEANUP(rsb_json_freep) struct rsb_json *array = rsb_json_new_array();
+	struct rsb_fs *fs = status->fs;
+	int r = -ENOMEM;
+
+	rsb_mutex_lock(&fs->lock);
+	if (array)
+		r = rsb_losses_list(fs->shared, array);
+	rsb_mutex_unlock(&fs->lock);
+	return r < 0 || !rsb_json_len(array) ? r : rsb_json_set(json, "losses", rsb_steal(&array));
 }
 
 static int
@@ -198,5 +213,7 @@ rsb_status_write(const struct rsb_status *status, struct rsb_buf *out)
 		r = set_link(status, json);
 	if (r >= 0)
 		r = set_held(status, json);
+	if (r >= 0)
+		r = set_losses(status, json);
 	return r < 0 ? r : rsb_json_write(json, false, out);
 }

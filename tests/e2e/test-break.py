@@ -393,6 +393,7 @@ def test_the_sidecar_is_killed(world):
         with open(box.path("dir/log"), "ab", buffering=0) as log, open(box.path("lock"), "wb", buffering=0) as lock:
             log.write(b"one\n")
             fcntl.flock(lock, fcntl.LOCK_EX)
+            box.sh("sleep 1234 >/dev/null 2>&1 &")
             with subprocess.Popen(["rsb-exec", "sh", "-c", "echo began; exec sleep 100"], env=world.env, cwd=box.mount,
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
                 equal(run.stdout.readline(), b"began\n")
@@ -408,7 +409,17 @@ def test_the_sidecar_is_killed(world):
             step("the keeper starts another one, and the mount goes on")
             log.write(b"two\n")
             os.fsync(log.fileno())
-            equal(box.sh("cat dir/log; ls -d made"), "one\ntwo\nmade\n")
+            r = box.exec("sh", "-c", "cat dir/log; ls -d made")
+            equal(r.stdout, b"one\ntwo\nmade\n")
+            step("the next command says what nobody else could, once")
+            for line in (rb"lost: what the command sh -c sleep 1234 .* had left running ended with the sidecar",
+                         rb"lost: lock was locked, and the lock was lost"):
+                check(re.search(rb"^rsb-exec: note: " + line + rb"$", r.stderr, re.M), r.stderr)
+            check(b"sleep 100" not in r.stderr, r.stderr)
+            equal(box.exec("true").stderr, b"")
+            told = [loss["text"] for loss in box.status()["losses"]]
+            equal(len(told), 3, told)
+            check("the command sh -c echo began; exec sleep 100 ended with the sidecar" in told, told)
             check(os.path.isdir(box.path("made")))
             step("who had a lock has it no more")
             with contextlib.suppress(OSError):
@@ -416,6 +427,19 @@ def test_the_sidecar_is_killed(world):
                 raise harness.Failed("a file that lost its lock can be written to")
             with contextlib.suppress(OSError):
                 lock.close()
+        step("of a command that was only asked for it is said what is known")
+        for pid in sidecars_of(world.local_server()["pid"]):
+            os.kill(pid, signal.SIGSTOP)
+        with subprocess.Popen(["rsb-exec", "touch", "asked"], env=world.env, cwd=box.mount,
+                              stderr=subprocess.PIPE) as run:
+            wait_until(lambda: box.status()["commands"], 10, "it is asked for")
+            for pid in sidecars_of(world.local_server()["pid"]):
+                os.kill(pid, signal.SIGKILL)
+            _, err = run.communicate(timeout=30)
+            equal(run.returncode, 125)
+            check(re.fullmatch(rb"rsb-exec: (lost: the sidecar was started again; whether the command had begun nobody "
+                               rb"knows|fatal: the sidecar was started again, and the command did not begin)\n", err), err)
+        check(not os.path.exists(box.path("asked")))
         step("and the event log has it")
 
         def said(kind, text):
