@@ -190,6 +190,7 @@ next_alias(struct rsb_adopt *adopt, struct rsb_inode **ret_inode, struct rsb_ino
 		if (name)
 			continue;
 		adopt->at_alias = 0;
+		adopt->failed_id = 0;
 		if (!rsb_map_next(&adopt->failed, &adopt->at_failed, &adopt->failed_id))
 			return NULL;
 	}

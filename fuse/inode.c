@@ -20,6 +20,7 @@ struct rsb_inodes {
 	struct rsb_inode **by_index; /* RSB_NODES_MAX + 1 places, untouched ones cost nothing */
 	struct rsb_map by_id;
 	struct rsb_namestore *names;
+	struct rsb_aliases *aliases;
 	uint64_t epoch;
 	rsb_inode_forget_fn forget;
 	void *arg;
@@ -65,7 +66,6 @@ inode_new(struct rsb_inodes *set, uint64_t nodeid, uint64_t id)
 static void
 inode_free(struct rsb_inode *inode)
 {
-	rsb_aliases_free(inode->aliases);
 	rsb_gitplaces_free(inode->git_places);
 	rsb_guard_file_free(inode->guard);
 	rsb_wrote_drop(inode);
@@ -118,6 +118,8 @@ rsb_inodes_new(struct rsb_shared *shared, rsb_inode_forget_fn forget, void *arg,
 	rsb_inode_root(inodes)->git_seen = shared->nodes[ROOT_INDEX].git_seen;
 	rsb_shared_recover_nodes(shared);
 	r = rsb_namestore_new(shared, &inodes->names);
+	if (r >= 0)
+		r = rsb_aliases_new(shared, inodes->names, &inodes->aliases);
 	if (r < 0)
 		return r;
 	for (uint32_t i = ROOT_INDEX + 1; i <= shared->head.n_node; i++) {
@@ -125,6 +127,7 @@ rsb_inodes_new(struct rsb_shared *shared, rsb_inode_forget_fn forget, void *arg,
 		if (r < 0)
 			return r;
 	}
+	rsb_aliases_restore(inodes->aliases, inodes);
 	*ret_inodes = rsb_steal(&inodes);
 	return 0;
 }
@@ -140,6 +143,7 @@ rsb_inodes_free(struct rsb_inodes *inodes)
 	while ((inode = rsb_map_next(&inodes->by_id, &cursor, NULL)))
 		inode_free(inode);
 	rsb_map_done(&inodes->by_id);
+	rsb_aliases_free(inodes->aliases);
 	rsb_namestore_free(inodes->names);
 	free(inodes->by_index);
 	free(inodes);
@@ -167,6 +171,12 @@ struct rsb_inode *
 rsb_inode_root(const struct rsb_inodes *inodes)
 {
 	return inodes->by_index[ROOT_INDEX];
+}
+
+struct rsb_aliases *
+rsb_inodes_aliases(const struct rsb_inodes *inodes)
+{
+	return inodes->aliases;
 }
 
 size_t
@@ -317,6 +327,7 @@ collect(struct rsb_inode *inode)
 		set->forget(set->arg, inode->id, shared->n_given);
 	set->by_index[index] = NULL;
 	(void)rsb_map_del(&set->by_id, inode->id);
+	rsb_alias_lose_all(inode);
 	rsb_shared_node_free(set->shared, index);
 	rsb_namestore_drop(set->names, shared->name);
 	inode_free(inode);
@@ -427,7 +438,7 @@ rsb_inode_linked(struct rsb_inode *inode, struct rsb_inode *parent, struct rsb_b
 		return;
 	rsb_gitplace_seen(inode, parent, name);
 	rsb_gitplace_keep(inode);
-	rsb_alias_keep(inode);
+	rsb_alias_keep(inode, parent, name);
 	/* The kernel may still walk by the old name: where that lay counts too. */
 	if (inode->parent)
 		note_depth(inode);

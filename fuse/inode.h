@@ -55,8 +55,8 @@ struct rsb_inode {
 	char *target;    /* symlink: as the sandbox has it; NULL: not read yet */
 	bool refused;    /* symlink: that it leads out was logged */
 	uint64_t parent; /* nodeid and name under which it was seen last; hints, for link targets */
-	const char *name; /* of fuse/namestore.h; NULL: none in the life of this process */
-	struct rsb_aliases *aliases; /* of fuse/alias.h; NULL: none */
+	const char *name;     /* of fuse/namestore.h; NULL: none in the life of this process */
+	uint32_t first_alias; /* of fuse/alias.h; 0: none */
 	uint32_t depth_least; /* the least rsb_inode_depth() that any of its hints stood for */
 
 	uint32_t git_seen;                /* of fuse/gitplace.h, as the next */
@@ -81,6 +81,7 @@ RSB_DEFINE_CLEANUP(struct rsb_inodes *, rsb_inodes_free)
 struct rsb_inode *rsb_inode_by_nodeid(const struct rsb_inodes *inodes, uint64_t nodeid);
 struct rsb_inode *rsb_inode_by_id(const struct rsb_inodes *inodes, uint64_t id);
 struct rsb_inode *rsb_inode_root(const struct rsb_inodes *inodes);
+struct rsb_aliases *rsb_inodes_aliases(const struct rsb_inodes *inodes);
 size_t rsb_inodes_count(const struct rsb_inodes *inodes);
 /* Walks all; *cursor starts at 0, NULL at the end. No node may come or go meanwhile. */
 struct rsb_inode *rsb_inode_next(const struct rsb_inodes *inodes, size_t *cursor);

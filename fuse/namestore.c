@@ -65,6 +65,17 @@ makes_sense(const struct rsb_shared *shared, uint64_t word)
 	       first + length(word) <= shared->head.n_name_piece;
 }
 
+static void
+mark(const struct rsb_shared *shared, uint64_t word, uint8_t *used)
+{
+	uint64_t first = word >> WORD_SHIFT;
+
+	if (!makes_sense(shared, word))
+		return;
+	for (uint64_t piece = first; piece < first + length(word); piece++)
+		used[piece / CHAR_BIT] |= (uint8_t)(1u << piece % CHAR_BIT);
+}
+
 static int
 find_free(struct rsb_namestore *store)
 {
@@ -75,17 +86,10 @@ find_free(struct rsb_namestore *store)
 
 	if (!used)
 		return -ENOMEM;
-	for (uint32_t i = 1; i <= shared->head.n_node; i++) {
-		uint64_t word = shared->nodes[i].id ? shared->nodes[i].name : 0;
-
-		if (!makes_sense(shared, word))
-			continue;
-		for (uint32_t k = 0; k < length(word); k++) {
-			uint64_t piece = (word >> WORD_SHIFT) + k;
-
-			used[piece / CHAR_BIT] |= (uint8_t)(1u << piece % CHAR_BIT);
-		}
-	}
+	for (uint32_t i = 1; i <= shared->head.n_node; i++)
+		mark(shared, shared->nodes[i].id ? shared->nodes[i].name : 0, used);
+	for (uint32_t i = 1; i <= shared->head.n_alias; i++)
+		mark(shared, shared->aliases[i].nodeid ? shared->aliases[i].name : 0, used);
 	for (uint32_t piece = 1; piece < n; piece++) {
 		run = used[piece / CHAR_BIT] & 1u << piece % CHAR_BIT ? 0 : run + 1;
 		if (run && (run == RUN_MAX || piece + 1 == n ||

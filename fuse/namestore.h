@@ -3,9 +3,9 @@
 #define RSB_FUSE_NAMESTORE_H
 
 /*
- * The names of nodes in the shared mapping, where the next daemon finds them: a sidecar whose
- * process is another one is told the nodes by them. In runs of small pieces, as many as a name
- * takes; which are free is found out anew by each process.
+ * The names of nodes, and of fuse/alias.h, in the shared mapping, where the next daemon finds
+ * them: a sidecar whose process is another one is told the nodes by them. In runs of small pieces,
+ * as many as a name takes; which are free is found out anew by each process.
  *
  * Under the lock of fuse/fs.h.
  */
@@ -19,7 +19,7 @@ rsb_nodiscard int rsb_namestore_new(struct rsb_shared *shared, struct rsb_namest
 void rsb_namestore_free(struct rsb_namestore *store);
 RSB_DEFINE_CLEANUP(struct rsb_namestore *, rsb_namestore_free)
 
-/* *ret_word is for struct rsb_shared_node. -ENOSPC, -ENAMETOOLONG. */
+/* *ret_word is for struct rsb_shared_node or rsb_shared_alias. -ENOSPC, -ENAMETOOLONG. */
 rsb_nodiscard int rsb_namestore_put(
 	struct rsb_namestore *store, struct rsb_bytes name, uint64_t *ret_word);
 /* With a NUL, until it is dropped. NULL: word is 0, or makes no sense. */

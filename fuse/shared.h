@@ -26,6 +26,7 @@
 #define RSB_SHARED_CALLS_MAX (2u * RSB_CALLS_MAX)
 #define RSB_SHARED_NAME_PIECE 16u
 #define RSB_SHARED_NAME_PIECES_MAX (4u * RSB_NODES_MAX)
+#define RSB_SHARED_ALIASES_MAX 65536u
 #define RSB_SHARED_BLOCK 1024u
 #define RSB_SHARED_BLOCKS_MAX 262144u
 #define RSB_SHARED_REQUEST_MAX ((256u << 16) + 4096u) /* libfuse's buffer, with pages of 64 KiB */
@@ -58,6 +59,14 @@ struct rsb_shared_node {
 	uint32_t type;       /* S_IFMT */
 	uint32_t depth_least;
 	uint32_t git_seen; /* as in struct rsb_inode */
+};
+
+/* A name of a node beside the one in it: fuse/alias.h. */
+struct rsb_shared_alias {
+	uint64_t nodeid; /* whose; 0: free */
+	uint64_t parent;
+	uint64_t name;
+	uint32_t next; /* of that node, or free: worked out anew by the next process */
 };
 
 /* How the last upgrade to another program went. */
@@ -153,12 +162,13 @@ struct rsb_shared_loss {
 struct rsb_shared_head {
 	uint64_t magic;
 	uint64_t size;
-	uint32_t n_node; /* slots ever used, as the next five; nodes from 1 up */
+	uint32_t n_node; /* slots ever used, as the next six; nodes from 1 up */
 	uint32_t n_flight;
 	uint32_t n_call;
 	uint32_t n_handle;
 	uint32_t n_block;
 	uint32_t n_name_piece;
+	uint32_t n_alias;
 	uint32_t first_free; /* node */
 	uint32_t live;       /* the mount answered once: a crash is survived */
 	uint32_t no_epoch;   /* the kernel cannot drop all names at once */
@@ -187,7 +197,8 @@ struct rsb_shared {
 	struct rsb_shared_flight flights[RSB_SHARED_FLIGHTS_MAX];
 	struct rsb_shared_handle handles[RSB_FHS_MAX];
 	struct rsb_shared_call calls[RSB_SHARED_CALLS_MAX];
-	struct rsb_shared_node nodes[RSB_NODES_MAX + 1]; /* 0 is nobody, 1 the root */
+	struct rsb_shared_node nodes[RSB_NODES_MAX + 1];             /* 0 is nobody, 1 the root */
+	struct rsb_shared_alias aliases[RSB_SHARED_ALIASES_MAX + 1]; /* 0 is none */
 	uint8_t names[RSB_SHARED_NAME_PIECES_MAX][RSB_SHARED_NAME_PIECE];
 	uint32_t block_next[RSB_SHARED_BLOCKS_MAX];
 	uint8_t blocks[RSB_SHARED_BLOCKS_MAX][RSB_SHARED_BLOCK];

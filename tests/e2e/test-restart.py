@@ -130,6 +130,28 @@ def test_a_file_with_two_names(tmp):
             assert os.pread(f.fileno(), 4, 0) == b"text"
 
 
+def test_a_file_with_two_names_and_a_crash(tmp):
+    """The next daemon knows both, also when it never saw the file."""
+    with box(tmp) as b:
+        m = b.mount
+        for name in "unseen", "seen":
+            mount_ops.put(f"{m}/{name}1", b"text")
+        with open(m + "/unseen1", "r+b", buffering=0) as f, open(m + "/seen1", "r+b", buffering=0) as g:
+            for name in "unseen", "seen":
+                os.link(f"{m}/{name}1", f"{m}/{name}2")
+            crash(b)
+            os.unlink(b.workspace + "/unseen2")
+            os.unlink(m + "/seen2")
+            os.link(m + "/seen1", m + "/seen3")
+            os.unlink(m + "/seen1")
+            b.restart_sidecar()
+            for fd in f.fileno(), g.fileno():
+                assert os.pread(fd, 4, 0) == b"text"
+                os.pwrite(fd, b"more", 0)
+                os.fsync(fd)
+        assert mount_ops.get(b.workspace + "/unseen1") == mount_ops.get(b.workspace + "/seen3") == b"more"
+
+
 def test_a_file_without_a_name_is_stale(tmp):
     with box(tmp) as b:
         with open(b.mount + "/gone", "w+b", buffering=0) as f, open(b.mount + "/here", "wb", buffering=0) as g:

@@ -108,11 +108,9 @@ class Forgiving(Walker):
     the model is what there is.
     """
 
-    def __init__(self, here, model, there, seed, crashes):
+    def __init__(self, here, model, there, seed):
         super().__init__(here, model, seed)
         self.there = there
-        # Of a file that had several names the next daemon knows one, which may be gone.
-        self.crashes = crashes
         self.n_unknown = 0
         self.n_stale = 0
 
@@ -132,9 +130,6 @@ class Forgiving(Walker):
     def forget_stale(self):
         self.n_stale += 1
         gone = [fds for fds in self.held if os.fstat(fds[1]).st_nlink == 0]
-        if not gone and self.crashes:
-            self.begin_anew()
-            return
         assert gone, "an open file with a name is stale"
         for fds in gone:
             self.held.remove(fds)
@@ -163,7 +158,7 @@ class Forgiving(Walker):
         except OSError as e:
             if e.errno == errno.ESTALE and nlink == 0:
                 self.n_stale += 1
-            elif e.errno == errno.EIO or (e.errno == errno.ESTALE and self.crashes):
+            elif e.errno == errno.EIO:
                 self.begin_anew()
             else:
                 raise
@@ -173,8 +168,7 @@ def restart_at_random(tmp, seed, n_restart, also_daemon):
     chance = random.Random(seed)
     with box(tmp, "crashes=1000") as b:
         model = tempfile.mkdtemp(dir=tmp)
-        walkers = [Forgiving(f"{b.mount}/w{i}", f"{model}/w{i}", f"{b.workspace}/w{i}", seed * 10 + i, also_daemon)
-                   for i in range(3)]
+        walkers = [Forgiving(f"{b.mount}/w{i}", f"{model}/w{i}", f"{b.workspace}/w{i}", seed * 10 + i) for i in range(3)]
         failed = []
         stop = threading.Event()
 

@@ -155,7 +155,7 @@ START_TEST(names_are_there_for_the_next_process)
 		(void)snprintf(name, sizeof(name), "%0*d", i, i);
 		rsb_inode_hint(w.inode, rsb_inode_root(w.inodes), rsb_bytes_str(name));
 	}
-	ck_assert_uint_lt(w.shared->head.n_name_piece, 300);
+	ck_assert_uint_lt(w.shared->head.n_name_piece, 200 * (RSB_ALIASES_MAX + 1));
 	ck_assert_int_eq(rsb_inodes_new(w.shared, on_forget, NULL, &next), 0);
 	again = rsb_inode_by_id(next, 5);
 	ck_assert_ptr_null(again->name);
@@ -228,6 +228,66 @@ START_TEST(a_file_is_known_by_its_other_names)
 }
 END_TEST
 
+START_TEST(other_names_are_there_for_the_next_process)
+{
+	struct world w;
+	struct rsb_inodes *next;
+	struct rsb_inode *again, *parent;
+
+	world_new(&w);
+	rsb_inode_hint(w.inode, rsb_inode_root(w.inodes), rsb_bytes_str("one"));
+	rsb_inode_hint(w.inode, rsb_inode_root(w.inodes), rsb_bytes_str("two"));
+	rsb_inode_hint(w.inode, rsb_inode_root(w.inodes), rsb_bytes_str("three"));
+	rsb_inode_hint(w.inode, rsb_inode_root(w.inodes), rsb_bytes_str("four"));
+	/* One whose name makes no sense. */
+	w.shared->aliases[2].name = UINT64_MAX;
+	ck_assert_int_eq(rsb_inodes_new(w.shared, on_forget, NULL, &next), 0);
+	again = rsb_inode_by_id(next, 5);
+	ck_assert_str_eq(rsb_alias_get(again, 0, &parent), "three");
+	ck_assert_ptr_eq(parent, rsb_inode_root(next));
+	ck_assert_str_eq(rsb_alias_get(again, 1, &parent), "one");
+	ck_assert_ptr_null(rsb_alias_get(again, 2, &parent));
+	/* A name that goes when nobody has looked at the file since. */
+	rsb_alias_lose(again, parent, rsb_bytes_str("four"));
+	ck_assert_str_eq(rsb_inode_seen(again, &parent), "three");
+	/* What this process sees is kept beside what the one before saw. */
+	rsb_inode_hint(again, parent, rsb_bytes_str("five"));
+	ck_assert_str_eq(rsb_alias_get(again, 0, &parent), "three");
+	rsb_inode_hint(again, parent, rsb_bytes_str("three"));
+	ck_assert_str_eq(rsb_alias_get(again, 0, &parent), "five");
+	ck_assert_str_eq(rsb_alias_get(again, 2, &parent), "one");
+	ck_assert_uint_eq(w.shared->head.n_alias, 3);
+	rsb_alias_lose_all(again);
+	ck_assert_ptr_null(rsb_alias_get(again, 0, &parent));
+	rsb_inodes_free(next);
+	world_free(&w);
+}
+END_TEST
+
+START_TEST(other_names_have_a_bound)
+{
+	const struct rsb_attr attr = { .ino = 101, .mode = S_IFREG | 0644, .nlink = 2 };
+	struct rsb_inode *root, *inode, *parent;
+	struct world w;
+
+	world_new(&w);
+	root = rsb_inode_root(w.inodes);
+	for (uint64_t id = 6; w.shared->head.n_alias < RSB_SHARED_ALIASES_MAX; id++) {
+		ck_assert_int_eq(rsb_inode_given(w.inodes, id, &attr, &inode), 0);
+		rsb_inode_hint(inode, root, rsb_bytes_str("one"));
+		rsb_inode_hint(inode, root, rsb_bytes_str("two"));
+	}
+	rsb_inode_hint(w.inode, root, rsb_bytes_str("three"));
+	rsb_inode_hint(w.inode, root, rsb_bytes_str("four"));
+	ck_assert_ptr_null(rsb_alias_get(w.inode, 0, &parent));
+	/* The place of one that goes is taken again. */
+	rsb_inode_unref(inode);
+	rsb_inode_hint(w.inode, root, rsb_bytes_str("five"));
+	ck_assert_str_eq(rsb_alias_get(w.inode, 0, &parent), "four");
+	world_free(&w);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -238,6 +298,8 @@ main(void)
 		names_are_there_for_the_next_process,
 		free_pieces_are_found_again,
 		a_file_is_known_by_its_other_names,
+		other_names_are_there_for_the_next_process,
+		other_names_have_a_bound,
 	};
 
 	return unit_run("mount-lockset", tests, RSB_ARRAY_SIZE(tests));
