@@ -16,6 +16,12 @@ struct rsb_namestore {
 	uint32_t free[RUN_MAX + 1]; /* by length: the first run, which holds the next; 0: none */
 };
 
+static uint8_t *
+bytes_of(const struct rsb_namestore *store, uint32_t i)
+{
+	return store->shared->names + (size_t)i * RSB_SHARED_NAME_PIECE;
+}
+
 static uint32_t
 length(uint64_t word)
 {
@@ -27,7 +33,7 @@ length(uint64_t word)
 static void
 give(struct rsb_namestore *store, uint32_t first, uint32_t n)
 {
-	memcpy(store->shared->names[first], &store->free[n], sizeof(uint32_t));
+	memcpy(bytes_of(store, first), &store->free[n], sizeof(uint32_t));
 	store->free[n] = first;
 }
 
@@ -42,7 +48,7 @@ take(struct rsb_namestore *store, uint32_t n)
 		first = store->free[have];
 		if (!first)
 			continue;
-		memcpy(&store->free[have], store->shared->names[first], sizeof(uint32_t));
+		memcpy(&store->free[have], bytes_of(store, first), sizeof(uint32_t));
 		if (have > n)
 			give(store, first + n, have - n);
 		return first;
@@ -138,8 +144,8 @@ rsb_namestore_put(struct rsb_namestore *store, struct rsb_bytes name, uint64_t *
 	first = take(store, length(name.size));
 	if (!first)
 		return -ENOSPC;
-	memcpy(store->shared->names[first], name.data, name.size);
-	store->shared->names[first][name.size] = 0;
+	memcpy(bytes_of(store, first), name.data, name.size);
+	bytes_of(store, first)[name.size] = 0;
 	*ret_word = (uint64_t)first << WORD_SHIFT | name.size;
 	return 0;
 }
@@ -149,7 +155,7 @@ rsb_namestore_get(const struct rsb_namestore *store, uint64_t word)
 {
 	if (!makes_sense(store->shared, word))
 		return NULL;
-	return (const char *)store->shared->names[word >> WORD_SHIFT];
+	return (const char *)bytes_of(store, (uint32_t)(word >> WORD_SHIFT));
 }
 
 void

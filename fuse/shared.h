@@ -199,7 +199,7 @@ struct rsb_shared {
 	struct rsb_shared_call calls[RSB_SHARED_CALLS_MAX];
 	struct rsb_shared_node nodes[RSB_NODES_MAX + 1];             /* 0 is nobody, 1 the root */
 	struct rsb_shared_alias aliases[RSB_SHARED_ALIASES_MAX + 1]; /* 0 is none */
-	uint8_t names[RSB_SHARED_NAME_PIECES_MAX][RSB_SHARED_NAME_PIECE];
+	uint8_t names[RSB_SHARED_NAME_PIECES_MAX * RSB_SHARED_NAME_PIECE];
 	uint32_t block_next[RSB_SHARED_BLOCKS_MAX];
 	uint8_t blocks[RSB_SHARED_BLOCKS_MAX][RSB_SHARED_BLOCK];
 };
