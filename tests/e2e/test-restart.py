@@ -353,16 +353,25 @@ def test_the_daemon_is_killed_meanwhile(tmp):
         os.listdir(b.mount)
         files = [open(f"{b.mount}/f{i}", "r+b", buffering=0) for i in range(200)]
         chance = random.Random(4)
+        n_unknown = 0
         for _ in range(8):
             made = [Later(os.mkdir, f"{b.mount}/d{i}") for i in range(4)]
             b.restart_sidecar()
             time.sleep(chance.uniform(0, 0.03))
             crash(b)
+            n = n_unknown
             for x in made:
-                with contextlib.suppress(FileExistsError):
+                try:
                     x.get()
+                except OSError as e:
+                    # It was being made when the sidecar was killed.
+                    assert e.errno == errno.EIO, e
+                    n_unknown += 1
+            assert n_unknown <= n + 1
             for i in range(4):
-                os.rmdir(f"{b.mount}/d{i}")
+                with contextlib.suppress(FileNotFoundError) if n_unknown > n else contextlib.nullcontext():
+                    os.rmdir(f"{b.mount}/d{i}")
+        wait_until(lambda: len(said(b, "unknown")) >= n_unknown, "what is unknown is named")
         for i, f in enumerate(files):
             assert f.read() == b"%d" % i
             f.close()
