@@ -36,7 +36,8 @@ finish(struct rsb_task *task)
 	uint64_t fifo = rq->fifo;
 	int r;
 
-	r = rsb_stream_send_reserved(stream, class_of(rq), rsb_buf_view(&rq->reply), rq->reserved);
+	r = rsb_stream_send_reserved(
+		stream, class_of(rq), rsb_buf_view(&rq->reply), rq->reserved, 0);
 	(void)rsb_map_del(&sess->calls, rq->id); /* it is this one */
 	free_request(rq);
 	if (r < 0)

@@ -16,6 +16,7 @@
 struct out_msg {
 	struct rsb_list link;
 	uint64_t digest; /* of the history that ends with this message; once numbered */
+	uint64_t mark;   /* the sender's; 0: none */
 	size_t size;
 	uint8_t data[];
 };
@@ -42,6 +43,7 @@ struct rsb_stream {
 	uint64_t numbered_digest; /* of all of them */
 	uint64_t acked;
 	uint64_t acked_digest;
+	uint64_t acked_mark;
 	uint64_t peer_limit;
 
 	struct rsb_inbox inbox;
@@ -113,13 +115,14 @@ check_space(const struct rsb_stream *stream, size_t size)
 }
 
 static int
-enqueue(struct rsb_stream *stream, enum rsb_class class, struct rsb_bytes msg)
+enqueue(struct rsb_stream *stream, enum rsb_class class, struct rsb_bytes msg, uint64_t mark)
 {
 	struct out_msg *out = malloc(sizeof(*out) + msg.size);
 
 	if (!out)
 		return -ENOMEM;
 	out->size = msg.size;
+	out->mark = mark;
 	if (msg.size > 0)
 		memcpy(out->data, msg.data, msg.size);
 	rsb_list_append(&stream->queues[class], &out->link);
@@ -133,9 +136,7 @@ rsb_stream_send(struct rsb_stream *stream, enum rsb_class class, struct rsb_byte
 	int r;
 
 	r = check_space(stream, msg.size);
-	if (r < 0)
-		return r;
-	return enqueue(stream, class, msg);
+	return r < 0 ? r : enqueue(stream, class, msg, 0);
 }
 
 int
@@ -151,13 +152,13 @@ rsb_stream_reserve(struct rsb_stream *stream, size_t size)
 }
 
 int
-rsb_stream_send_reserved(
-	struct rsb_stream *stream, enum rsb_class class, struct rsb_bytes msg, size_t reserved)
+rsb_stream_send_reserved(struct rsb_stream *stream, enum rsb_class class, struct rsb_bytes msg,
+	size_t reserved, uint64_t mark)
 {
 	int r;
 
 	assert(msg.size <= reserved);
-	r = enqueue(stream, class, msg);
+	r = enqueue(stream, class, msg, mark);
 	if (r < 0)
 		return r;
 	rsb_stream_unreserve(stream, reserved);
@@ -288,6 +289,7 @@ release(struct rsb_stream *stream, uint64_t received)
 		rsb_list_remove(&msg->link);
 		stream->used -= rsb_message_cost(msg->size);
 		stream->acked_digest = msg->digest;
+		stream->acked_mark = rsb_max(stream->acked_mark, msg->mark);
 		stream->acked++;
 		free(msg);
 	}
@@ -297,6 +299,12 @@ uint64_t
 rsb_stream_acked(const struct rsb_stream *stream)
 {
 	return stream->acked;
+}
+
+uint64_t
+rsb_stream_acked_mark(const struct rsb_stream *stream)
+{
+	return stream->acked_mark;
 }
 
 bool

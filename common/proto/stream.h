@@ -75,10 +75,10 @@ rsb_nodiscard int rsb_stream_send(
 rsb_nodiscard int rsb_stream_reserve(struct rsb_stream *stream, size_t size);
 /*
  * As send, and gives back a reservation of reserved >= msg.size bytes. Fails only with -ENOMEM; the
- * reservation is kept then.
+ * reservation is kept then. mark: for rsb_stream_acked_mark(); 0: none.
  */
-rsb_nodiscard int rsb_stream_send_reserved(
-	struct rsb_stream *stream, enum rsb_class class, struct rsb_bytes msg, size_t reserved);
+rsb_nodiscard int rsb_stream_send_reserved(struct rsb_stream *stream, enum rsb_class class,
+	struct rsb_bytes msg, size_t reserved, uint64_t mark);
 void rsb_stream_unreserve(struct rsb_stream *stream, size_t reserved);
 /*
  * Shows fn every message that has no number yet, so that none of it was sent, in the order of
@@ -143,6 +143,8 @@ void rsb_stream_output_ack(struct rsb_stream *stream, struct rsb_frame *ret_fram
 
 /* Messages of ours that the peer is known to have. */
 uint64_t rsb_stream_acked(const struct rsb_stream *stream);
+/* The highest mark among them, those before a restart included. */
+uint64_t rsb_stream_acked_mark(const struct rsb_stream *stream);
 /* Something is numbered and not acknowledged (for RSB_STUCK_MS). */
 bool rsb_stream_waits_for_ack(const struct rsb_stream *stream);
 

@@ -182,7 +182,7 @@ use_messages(struct app *app)
 		if (app->reserved > 0)
 			FUZZ_CHECK(rsb_stream_send_reserved(stream, class,
 					   (struct rsb_bytes){ data, app->reserved / 2 },
-					   app->reserved) == 0);
+					   app->reserved, 0) == 0);
 		app->reserved = 0;
 		break;
 	default:

@@ -287,7 +287,7 @@ reply(struct sim_sidecar *sidecar, struct job *job)
 		return;
 	sim_call_encode_reply(&job->call, job->id, &out);
 	r = rsb_stream_send_reserved(
-		rsb_session_stream(sidecar->session), class, rsb_buf_view(&out), job->reserved);
+		rsb_session_stream(sidecar->session), class, rsb_buf_view(&out), job->reserved, 0);
 	sim_check(sidecar->world, r == 0);
 	rsb_buf_done(&out);
 	*job = sidecar->jobs[--sidecar->n_job];

@@ -213,7 +213,7 @@ START_TEST(counts_queued_unacknowledged_and_reserved_bytes)
 
 	/* Sending what was reserved cannot fail for space, and gives back the rest. */
 	ck_assert_int_eq(rsb_stream_send_reserved(a, RSB_CLASS_READ,
-				 (struct rsb_bytes){ .data = data, .size = 10 }, 100),
+				 (struct rsb_bytes){ .data = data, .size = 10 }, 100, 0),
 		0);
 	ck_assert_uint_eq(rsb_stream_space(a), 100 - 10 - RSB_STREAM_COST);
 	ck_assert_int_eq(rsb_stream_reserve(a, 20), 0);
