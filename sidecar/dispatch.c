@@ -95,12 +95,7 @@ admit(struct rsb_request *rq)
 		if (r < 0)
 			rsb_request_reply(rq, r, NULL);
 	} else if (rsb_ops[rq->op].flags & RSB_OP_WRITES) {
-		/*
-		 * The number before its own; more than were seen only from another process of the
-		 * host, when calls were given up in between that will not come.
-		 */
-		sess->fifo_seen = rsb_max(sess->fifo_seen, rq->after);
-		rq->fifo = ++sess->fifo_seen;
+		sess->fifo_seen = rq->fifo;
 		r = rsb_workers_push(sess->mutator, rq);
 		if (r < 0)
 			rsb_request_reply(rq, r, NULL);
@@ -112,20 +107,52 @@ admit(struct rsb_request *rq)
 	}
 }
 
-/* 1: the next message was taken; 0: no space for its reply now; negative: against the rules. */
+/* 0: it is no mutation. */
+static uint64_t
+number_of(const struct rsb_sess *sess, const struct rsb_call_head *head, bool of_before)
+{
+	if (!known(sess, head->op) || !(rsb_ops[head->op].flags & RSB_OP_WRITES))
+		return 0;
+	/*
+	 * after is the number before its own; more than were seen only from another process of the
+	 * host, when calls were given up in between that will not come.
+	 */
+	return (of_before ? head->after : rsb_max(sess->fifo_seen, head->after)) + 1;
+}
+
+/*
+ * Whether mutation number can have its slot of the journal, since no other in it has a reply that
+ * may be asked for again. Replies arrive in the order of mutations.
+ */
+static bool
+has_slot(struct rsb_sess *sess, uint64_t number)
+{
+	uint64_t arrived = rsb_stream_acked_mark(rsb_session_stream(sess->proto));
+
+	/* Numbers may be left out, even more of them than there are slots. */
+	if (arrived >= sess->kept_last)
+		sess->kept_first = number;
+	else
+		sess->kept_first = rsb_max(sess->kept_first, arrived + 1);
+	return !sess->part || number - sess->kept_first < RSB_JOURNAL_SLOTS;
+}
+
+/* 1: the next message was taken; 0: no space for it or its reply; negative: against the rules. */
 static int
 take(struct rsb_sess *sess, const struct rsb_msg *msg)
 {
 	struct rsb_stream *stream = rsb_session_stream(sess->proto);
 	struct rsb_call_head head;
 	struct rsb_request *rq;
+	uint64_t number;
+	bool of_before;
 	size_t size;
 	int r;
 
 	r = rsb_codec_head((struct rsb_bytes){ .data = msg->data, .size = msg->size }, &head);
 	if (r < 0)
 		return r;
-	if (head.op == 0 || head.id == 0)
+	if (head.op == 0 || head.id == 0 || head.after == UINT64_MAX)
 		return -EBADMSG;
 	if (rsb_sess_knows_call(sess, head.id)) {
 		/* Only another process of the host can have forgotten that it called. */
@@ -134,6 +161,11 @@ take(struct rsb_sess *sess, const struct rsb_msg *msg)
 		free(rsb_stream_take(stream));
 		return 1;
 	}
+	of_before = known(sess, head.op) && rsb_revival_has(sess->revival, &head);
+	number = number_of(sess, &head, of_before);
+	/* Replies on their way will be acknowledged, and then this is looked at again. */
+	if (number && !has_slot(sess, number) && !of_before)
+		return 0;
 	size = rsb_codec_reply_max(head.op);
 	r = rsb_stream_reserve(stream, size);
 	if (r < 0)
@@ -151,7 +183,10 @@ take(struct rsb_sess *sess, const struct rsb_msg *msg)
 	}
 	if (rsb_codec_decode(rsb_ops[head.op].req, head.body, rq->req) < 0)
 		rq->bad = -EBADMSG;
-	rq->of_before = rsb_revival_has(sess->revival, &head);
+	rq->of_before = of_before;
+	rq->number = number;
+	rq->fifo = of_before ? 0 : number;
+	sess->kept_last = rsb_max(sess->kept_last, number);
 	admit(rq);
 	return 1;
 }

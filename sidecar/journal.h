@@ -8,12 +8,16 @@
  * stores. The next process on the same boot and workspace goes on with the sessions in it
  * (PROTOCOL.md 3.9).
  *
- * A session has a part, and a part a place for each of its last RSB_JOURNAL_SLOTS mutations, which
- * its FIFO number chooses. A newer mutation takes the place of the oldest. So a flood of them is
- * never held up; what it may cost is that the outcome of the oldest is unknown afterwards, if the
- * host was not told of it by then. An entry begins to count by its number, and its reply by a
- * digest over all of it, each stored last. So being killed between two stores does no harm; and a
- * file in which anything else does not fit is void as a whole.
+ * A session has a part, and a part a slot for each of its last RSB_JOURNAL_SLOTS mutations, which
+ * its FIFO number chooses. A newer mutation takes the slot of the oldest: the gate
+ * (sidecar/dispatch.c) holds it back until the reply to that one is known to have arrived. An entry
+ * begins to count by its number, and its reply by a digest over all of it, each stored last. So
+ * being killed between two stores does no harm; and a file in which anything else does not fit is
+ * void as a whole.
+ *
+ * The file has blocks for its head and for one part from its start, and for each other part from
+ * the start of the session on that first needs it: 4 KiB and 544 KiB each, 8.5 MiB at most. Of
+ * these, the slots that were used are in the memory of the process.
  *
  * All but the last section: one thread. Numbers of mutations go up within a session.
  */
@@ -23,9 +27,10 @@
 #include "util/buf.h"
 
 #define RSB_JOURNAL_PARTS 16u
-#define RSB_JOURNAL_SLOTS 169u
-#define RSB_JOURNAL_REPLY_MAX 352u /* longer ones are not kept */
-#define RSB_JOURNAL_SIZE (1u << 20)
+#define RSB_JOURNAL_SLOTS 1024u
+/* Longer ones are not kept. A rename has four times the attributes of a file, which come near. */
+#define RSB_JOURNAL_REPLY_MAX 512u
+#define RSB_JOURNAL_SIZE (4096u + RSB_JOURNAL_PARTS * RSB_JOURNAL_SLOTS * 544u)
 
 struct rsb_journal;
 struct rsb_journal_part;
@@ -54,7 +59,7 @@ struct rsb_journal_session {
 /* Of a process before, or one that this one has let go. NULL: there is none. */
 struct rsb_journal_part *rsb_journal_find(
 	struct rsb_journal *journal, const struct rsb_journal_session *session);
-/* A new one; epoch as below. NULL: all are in use. */
+/* A new one; epoch as below. NULL: all are in use, or the file system is full. */
 struct rsb_journal_part *rsb_journal_new_part(
 	struct rsb_journal *journal, const struct rsb_journal_session *session, uint64_t epoch);
 /* This process uses it (no more): it is not found, and its place not given to another. */
@@ -70,6 +75,7 @@ void rsb_journal_forget_all(struct rsb_journal *journal);
 uint64_t rsb_journal_epoch(const struct rsb_journal_part *part);
 uint64_t rsb_journal_epoch_before(const struct rsb_journal_part *part);
 void rsb_journal_set_epoch(struct rsb_journal_part *part, uint64_t before, uint64_t epoch);
+/* It only grows. */
 uint64_t rsb_journal_incarnation(const struct rsb_journal_part *part);
 void rsb_journal_set_incarnation(struct rsb_journal_part *part, uint64_t incarnation);
 /* The last mutation that was begun; 0: none. */

@@ -33,6 +33,18 @@ lock_file(int fd)
 }
 
 int
+rsb_ownfile_clear(int fd, size_t size)
+{
+	return ftruncate(fd, 0) < 0 || ftruncate(fd, (off_t)size) < 0 ? -errno : 0;
+}
+
+int
+rsb_ownfile_allocate(int fd, size_t offset, size_t size)
+{
+	return -posix_fallocate(fd, (off_t)offset, (off_t)size);
+}
+
+int
 rsb_ownfile_open(const char *path, size_t size)
 {
 	rsb_autoclose int fd =
@@ -49,9 +61,7 @@ rsb_ownfile_open(const char *path, size_t size)
 		return r;
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	if (st.st_size != (off_t)size && ftruncate(fd, 0) < 0)
-		return -errno;
-	/* All of it is there, so that no store ever finds a full file system. */
-	r = posix_fallocate(fd, 0, (off_t)size);
-	return r ? -r : rsb_steal_fd(&fd);
+	if (st.st_size != (off_t)size)
+		r = rsb_ownfile_clear(fd, size);
+	return r < 0 ? r : rsb_steal_fd(&fd);
 }

@@ -37,7 +37,7 @@ finish(struct rsb_task *task)
 	int r;
 
 	r = rsb_stream_send_reserved(
-		stream, class_of(rq), rsb_buf_view(&rq->reply), rq->reserved, 0);
+		stream, class_of(rq), rsb_buf_view(&rq->reply), rq->reserved, rq->number);
 	(void)rsb_map_del(&sess->calls, rq->id); /* it is this one */
 	free_request(rq);
 	if (r < 0)

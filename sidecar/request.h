@@ -28,7 +28,8 @@ struct rsb_request {
 	uint32_t version;                   /* const; of the reply */
 	uint64_t id;                        /* const; the call's */
 	uint64_t after;                     /* const */
-	uint64_t fifo;                      /* const; its number when it WRITES, else 0 */
+	uint64_t number;                    /* const; of the mutation that it is; 0: none */
+	uint64_t fifo;                      /* const; the same, if it is executed here */
 	bool of_before;                     /* const; another process began it: rsb_revival_has() */
 	int bad;                            /* const; why it could not be decoded */
 	struct rsb_msg *msg;                /* owned */

@@ -81,6 +81,8 @@ struct rsb_sess {
 	struct rsb_list after;                   /* {io} requests that wait for a FIFO number */
 	uint64_t fifo_seen;                      /* {io} mutations admitted */
 	uint64_t fifo_done;                      /* {io} mutations executed */
+	uint64_t kept_first;                     /* {io} the mutations whose replies may not */
+	uint64_t kept_last;                      /* {io} ... have arrived: numbers between these */
 	uint64_t incarnation;                    /* {io} of the host's process */
 	struct rsb_map known;                    /* {io} calls that it may make again */
 	struct rsb_carrier *carrier;             /* {io} NULL: detached */

@@ -294,7 +294,8 @@ near_pump(struct near *near)
 		rsb_dispatch_pump(near->sess);
 		if (near->lost)
 			return;
-		moved += move(near, near->sess->proto, near->host);
+		if (!near->deaf)
+			moved += move(near, near->sess->proto, near->host);
 		take_replies(near);
 	} while (moved > 0);
 }

@@ -53,6 +53,7 @@ struct near {
 	uint64_t cut_after; /* frames until the connection is cut, 0: never */
 	uint64_t n_cut;
 	uint64_t crash_after; /* frames until the host's process dies, 0: never */
+	bool deaf;            /* the host hears nothing, so acknowledges nothing */
 	bool crash_slow;      /* its successor comes when the mutations that came in are executed */
 	uint64_t n_crash;
 	uint64_t n_double; /* replies that came again */

@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "proto/codec.h"
+#include "proto/version.h"
 #include "tests/unit/desk.h"
 
 START_TEST(remembers_what_was_begun_and_ended)
@@ -77,6 +79,54 @@ START_TEST(keeps_no_reply_that_is_too_long)
 	ck_assert_uint_eq(rsb_journal_begun(part), 2);
 	ck_assert_int_eq(desk_recall(part, 2), 0);
 	desk_done(&desk);
+}
+END_TEST
+
+/* What a system call can say of a file, at its longest. */
+static struct rsb_attr
+longest_attr(void)
+{
+	const struct rsb_time time = { .sec = UINT32_MAX, .nsec = 999999999 };
+
+	return (struct rsb_attr){
+		.ino = UINT64_MAX,
+		.mode = UINT16_MAX,
+		.nlink = UINT32_MAX,
+		.uid = UINT32_MAX,
+		.gid = UINT32_MAX,
+		.rdev = UINT64_MAX,
+		.size = INT64_MAX,
+		.blocks = INT64_MAX,
+		.blksize = UINT32_MAX,
+		.atime = time,
+		.mtime = time,
+		.ctime = time,
+		.btime = time,
+	};
+}
+
+START_TEST(has_room_for_the_longest_reply)
+{
+	const struct rsb_rename_rep rename = {
+		.attr = longest_attr(),
+		.over_id = UINT64_MAX,
+		.over = longest_attr(),
+		.dir = longest_attr(),
+		.newdir = longest_attr(),
+	};
+	struct rsb_buf reply;
+
+	/* No other mutation says as much. */
+	for (uint32_t op = 0; op <= RSB_OP_NUMBER_MAX; op++)
+		if (rsb_ops[op].name && rsb_ops[op].flags & RSB_OP_WRITES)
+			ck_assert_uint_le(
+				rsb_codec_reply_max(op), rsb_codec_reply_max(RSB_OP_rename));
+	rsb_buf_init(&reply, 4096);
+	ck_assert_int_eq(
+		rsb_codec_reply(RSB_OP_rename, UINT64_MAX, 0, &rename, RSB_PROTO_VERSION, &reply),
+		0);
+	ck_assert_uint_le(rsb_buf_len(&reply), RSB_JOURNAL_REPLY_MAX);
+	rsb_buf_done(&reply);
 }
 END_TEST
 
@@ -238,6 +288,7 @@ main(void)
 		remembers_what_was_begun_and_ended,
 		forgets_the_oldest_replies_and_no_number,
 		keeps_no_reply_that_is_too_long,
+		has_room_for_the_longest_reply,
 		keeps_sessions_apart,
 		knows_its_epochs,
 		knows_its_sandbox,

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "sidecar/journal.h"
 #include "tests/unit/far.h"
 
 static bool
@@ -148,6 +150,92 @@ START_TEST(finds_what_was_moved_meanwhile)
 }
 END_TEST
 
+/* ---- more at a time than there are slots ---- */
+
+#define N_FLOOD (RSB_JOURNAL_SLOTS + 300u)
+
+static size_t
+count_lines(struct far *far)
+{
+	char *text = far_read(far, "log");
+	size_t n = 0;
+
+	ck_assert_ptr_nonnull(text);
+	for (const char *c = text; *c; c++)
+		n += *c == '\n';
+	free(text);
+	return n;
+}
+
+static void
+wait_for_lines(struct far *far, size_t n)
+{
+	uint64_t deadline_ns = rsb_now_ns() + FAR_WAIT_NS;
+
+	while (count_lines(far) < n) {
+		ck_assert(rsb_now_ns() < deadline_ns);
+		(void)poll(NULL, 0, 1);
+	}
+}
+
+/* The lines that were written are there once and in their order; others may be. */
+static size_t
+check_lines(struct far *far, const uint64_t *calls, size_t n_call)
+{
+	char *text = far_read(far, "log");
+	const char *at = text;
+	size_t n_unknown = 0;
+	char line[16];
+
+	ck_assert_ptr_nonnull(text);
+	for (size_t i = 0; i < n_call; i++) {
+		int r = far_reply(far, calls[i], NULL);
+		size_t n = (size_t)snprintf(line, sizeof(line), "%zu\n", i);
+		bool here = strncmp(at, line, n) == 0;
+
+		ck_assert_msg(r == 0 || r == -ENOTCONN, "line %zu: %d", i, r);
+		ck_assert_msg(here || r == -ENOTCONN, "line %zu is lost in %s", i, text);
+		n_unknown += r < 0;
+		if (here)
+			at += n;
+	}
+	ck_assert_str_eq(at, "");
+	free(text);
+	return n_unknown;
+}
+
+START_TEST(answers_all_that_was_done_however_much_over_kills_in_a_row)
+{
+	static uint64_t calls[N_FLOOD];
+	struct far *far = far_new(true);
+	char line[16];
+
+	ck_assert_int_eq(far_reply(far, far_create(far, "log", 10), NULL), 0);
+	for (size_t i = 0; i < N_FLOOD; i++) {
+		(void)snprintf(line, sizeof(line), "%zu\n", i);
+		calls[i] = far_append(far, 10, line);
+	}
+	/* The host hears nothing; it is not to do more than it can remember. */
+	far_send(far);
+	wait_for_lines(far, RSB_JOURNAL_SLOTS - 1);
+	(void)poll(NULL, 0, 50);
+	far_kill(far);
+	/* Killed again among the answers of before, then where it goes on behind some of them. */
+	far_until(far, far->n_anew == 1);
+	far_send(far);
+	far_kill(far);
+	far_until(far, far->calls[calls[300]].done);
+	far_send(far);
+	wait_for_lines(far, RSB_JOURNAL_SLOTS + 100);
+	far_kill(far);
+	for (size_t i = 0; i < N_FLOOD; i++)
+		(void)far_reply(far, calls[i], NULL);
+	ck_assert_uint_le(check_lines(far, calls, N_FLOOD), 1);
+	ck_assert_uint_eq(far->n_lost, 0);
+	far_free(far);
+}
+END_TEST
+
 /* ---- everything at random ---- */
 
 #define N_LINE 120
@@ -219,29 +307,6 @@ tell(struct story *story)
 	}
 }
 
-/* The lines that were written are there once and in their order; others may be. */
-static void
-check_lines(struct story *story)
-{
-	char *text = far_read(story->far, "log");
-	const char *at = text;
-	char line[16];
-
-	ck_assert_ptr_nonnull(text);
-	for (unsigned int i = 0; i < N_LINE; i++) {
-		int r = far_reply(story->far, story->lines[i], NULL);
-		size_t n = (size_t)snprintf(line, sizeof(line), "%u\n", i);
-		bool here = strncmp(at, line, n) == 0;
-
-		ck_assert_msg(r == 0 || r == -ENOTCONN, "line %u: %d", i, r);
-		ck_assert_msg(here || r == -ENOTCONN, "line %u is lost in %s", i, text);
-		if (here)
-			at += n;
-	}
-	ck_assert_str_eq(at, "");
-	free(text);
-}
-
 static void
 check_file(struct story *story, unsigned int i)
 {
@@ -299,7 +364,7 @@ START_TEST(executes_once_over_kills_of_the_sidecar)
 			if (!far->kill_after)
 				far->kill_after = 1 + draw(&story, 25);
 		}
-		check_lines(&story);
+		(void)check_lines(far, story.lines, N_LINE);
 		check_dirs(&story);
 		ck_assert_uint_eq(far->n_lost, 0);
 		n_kill += far->n_kill;
@@ -318,6 +383,7 @@ main(void)
 		answers_as_the_process_before,
 		loses_the_session_without_a_journal,
 		finds_what_was_moved_meanwhile,
+		answers_all_that_was_done_however_much_over_kills_in_a_row,
 		executes_once_over_kills_of_the_sidecar,
 	};
 

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+
+#include "tests/unit/desk.h"
+#include "tests/unit/near.h"
+
+/* A session with a journal, whose host can be deaf. */
+struct office {
+	struct desk desk;
+	struct near *near;
+};
+
+static void
+office_init(struct office *office)
+{
+	desk_init(&office->desk);
+	office->near = near_new(false);
+	office->near->sess->part = desk_new_part(&office->desk, "one");
+}
+
+static void
+office_done(struct office *office)
+{
+	near_free(office->near);
+	desk_done(&office->desk);
+}
+
+static void
+skip(struct near *near, uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i++)
+		(void)near_call(near, RSB_OP_skip, NULL, 0);
+}
+
+static void
+check_kept(const struct office *office, uint64_t first, uint64_t last)
+{
+	for (uint64_t fifo = first; fifo <= last; fifo++) {
+		const struct rsb_journal_call call = {
+			.fifo = fifo,
+			.id = fifo,
+			.op = RSB_OP_skip,
+		};
+		struct rsb_buf reply;
+
+		rsb_buf_init(&reply, 1024);
+		ck_assert_int_eq(rsb_journal_recall(office->near->sess->part, &call, &reply), 0);
+		rsb_buf_done(&reply);
+	}
+}
+
+static void
+check_all_done(struct near *near)
+{
+	for (uint64_t id = 1; id <= near->n_call; id++)
+		ck_assert_int_eq(near_reply(near, id, NULL), 0);
+}
+
+START_TEST(holds_back_what_has_no_slot)
+{
+	const uint64_t n = 3 * RSB_JOURNAL_SLOTS + 7;
+	struct office office;
+	struct near *near;
+
+	office_init(&office);
+	near = office.near;
+	near->deaf = true;
+	skip(near, n);
+	near_until(near, near->sess->fifo_done == RSB_JOURNAL_SLOTS);
+	near_step(near, 0);
+	ck_assert_uint_eq(near->sess->fifo_seen, RSB_JOURNAL_SLOTS);
+	check_kept(&office, 1, RSB_JOURNAL_SLOTS);
+	/* Not even a new connection lets one pass, as long as nothing is known to have arrived. */
+	near_cut(near);
+	near_step(near, 0);
+	ck_assert_uint_eq(near->sess->fifo_seen, RSB_JOURNAL_SLOTS);
+	near->deaf = false;
+	check_all_done(near);
+	ck_assert_uint_eq(near->sess->fifo_done, n);
+	check_kept(&office, n - RSB_JOURNAL_SLOTS + 1, n);
+	office_done(&office);
+}
+END_TEST
+
+START_TEST(goes_on_by_as_many_as_arrived)
+{
+	struct office office;
+	struct near *near;
+	uint64_t arrived;
+
+	office_init(&office);
+	near = office.near;
+	near->deaf = true;
+	skip(near, 2 * RSB_JOURNAL_SLOTS);
+	near_until(near, near->sess->fifo_done == RSB_JOURNAL_SLOTS);
+	near->deaf = false;
+	near_pump(near);
+	near->deaf = true;
+	arrived = rsb_stream_acked_mark(rsb_session_stream(near->sess->proto));
+	ck_assert_uint_gt(arrived, 0);
+	near_until(near, near->sess->fifo_done ==
+				 rsb_min(arrived + RSB_JOURNAL_SLOTS, 2ul * RSB_JOURNAL_SLOTS));
+	check_kept(&office, arrived + 1, near->sess->fifo_done);
+	near->deaf = false;
+	check_all_done(near);
+	office_done(&office);
+}
+END_TEST
+
+/* Of another process of the host, which gave up what was in between. */
+START_TEST(goes_on_when_numbers_are_left_out)
+{
+	const uint64_t far_away = 5 * RSB_JOURNAL_SLOTS + 3;
+	struct office office;
+	struct near *near;
+	uint64_t last;
+
+	office_init(&office);
+	near = office.near;
+	near->deaf = true;
+	skip(near, 10);
+	near_until(near, near->sess->fifo_done == 10);
+	(void)near_call(near, RSB_OP_skip, NULL, far_away);
+	skip(near, 10);
+	near_step(near, 0);
+	ck_assert_uint_eq(near->sess->fifo_seen, 10);
+	check_kept(&office, 1, 10);
+	near->deaf = false;
+	check_all_done(near);
+	ck_assert_uint_eq(near->sess->fifo_done, far_away + 11);
+	/* Without anything on its way it is taken at once. */
+	near_until(near,
+		rsb_stream_acked_mark(rsb_session_stream(near->sess->proto)) == far_away + 11);
+	near->deaf = true;
+	last = near_call(near, RSB_OP_skip, NULL, 2 * far_away);
+	near_until(near, near->sess->fifo_done == 2 * far_away + 1);
+	near->deaf = false;
+	ck_assert_int_eq(near_reply(near, last, NULL), 0);
+	office_done(&office);
+}
+END_TEST
+
+START_TEST(keeps_what_the_process_of_the_host_before_did_not_hear)
+{
+	struct office office;
+	struct near *near;
+
+	office_init(&office);
+	near = office.near;
+	near->sess->incarnation = 1;
+	near->deaf = true;
+	skip(near, RSB_JOURNAL_SLOTS + 100);
+	near_until(near, near->sess->fifo_done == RSB_JOURNAL_SLOTS);
+	near_crash(near);
+	near_step(near, 0);
+	ck_assert_uint_eq(near->sess->fifo_seen, RSB_JOURNAL_SLOTS);
+	check_kept(&office, 1, RSB_JOURNAL_SLOTS);
+	near->deaf = false;
+	check_all_done(near);
+	office_done(&office);
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const tests[] = {
+		holds_back_what_has_no_slot,
+		goes_on_by_as_many_as_arrived,
+		goes_on_when_numbers_are_left_out,
+		keeps_what_the_process_of_the_host_before_did_not_hear,
+	};
+
+	return unit_run("journal-full", tests, RSB_ARRAY_SIZE(tests));
+}
