@@ -6,18 +6,21 @@ import errno
 import os
 import random
 import shutil
+import signal
 import subprocess
 import tempfile
 import threading
 import time
 
 import harness
+import mount_ops
 import mountbox
+from harness import how_many
 from mountbox import wait_until
-from restartbox import box, crash, said
+from restartbox import RestartBox, box, crash, said, went_on
 from walker import Walker, tree
 
-FULL = harness.how_many(False, False, True)
+FULL = how_many(False, False, True)
 
 
 def storm(b, seed, n_kill, also_daemon=False):
@@ -100,6 +103,117 @@ def test_a_storm_of_names(tmp):
 def test_a_storm_of_names_with_the_daemon_killed_too(tmp):
     with box(tmp, "crashes=1000") as b:
         storm(b, int(os.environ.get("RSB_SEED", "2")), 30 if FULL else 8, True)
+
+
+class FarBox(RestartBox):
+    """At the end of a long path."""
+
+    proxy = None
+
+    def start(self):
+        if not self.proxy:
+            self.proxy = harness.DelayProxy(self.port, 40)
+            self.options = self.options.replace(f":{self.port}/", f":{self.proxy.port}/")
+        super().start()
+
+    def end_sidecar(self):
+        code = super().end_sidecar()
+        self.proxy.close()
+        return code
+
+
+def content(i):
+    return b"%d\n" % i * (1 + i % 50)
+
+
+def write_files(b, first, last, failed):
+    """One after the other, never waiting for any to arrive."""
+    for i in range(first, last):
+        try:
+            with open(f"{b.mount}/f{i}", "xb", buffering=0) as f:
+                f.write(content(i))
+        except OSError as e:
+            failed[i] = e
+
+
+def written_in_a_row(b, n, n_at_once, n_kill=0):
+    """What nobody was told of is there as it was written."""
+    failed = {}
+    share = n // n_at_once
+    threads = [threading.Thread(target=write_files, args=(b, i * share, (i + 1) * share, failed), daemon=True)
+               for i in range(n_at_once)]
+    for thread in threads:
+        thread.start()
+    for i in range(n_kill):
+        wait_until(lambda: len(os.listdir(b.workspace)) >= n * (i + 1) // (n_kill + 1), "some are there", 300)
+        b.restart_sidecar()
+    for thread in threads:
+        thread.join(800)
+    assert not any(thread.is_alive() for thread in threads), "a process hangs"
+    assert all(e.errno == errno.EIO for e in failed.values()), failed
+    for i in range(n):
+        path = f"{b.workspace}/f{i}"
+        if i not in failed:
+            assert mount_ops.get(path) == content(i), i
+            assert i % 20 or mount_ops.get(f"{b.mount}/f{i}") == content(i), i
+        elif os.path.exists(path):
+            assert mount_ops.get(path) in (b"", content(i)), i
+    print(f"     {n} files, {len(failed)} unknown", flush=True)
+    return failed
+
+
+def test_files_in_a_row(tmp):
+    with box(tmp) as b:
+        assert not written_in_a_row(b, how_many(500, 5000, 5000), 1)
+
+
+def test_files_in_a_row_over_a_long_path(tmp):
+    with mountbox.box(tmp, kind=FarBox) as b:
+        assert not written_in_a_row(b, how_many(500, 2000, 5000), 50)
+
+
+def test_files_in_a_row_over_kills(tmp):
+    for kind in (RestartBox, FarBox):
+        with mountbox.box(tmp, kind=kind) as b:
+            failed = written_in_a_row(b, how_many(400, 2000, 2000), 20, 2)
+            went_on(b, 2)
+            # One mutation was under way at each kill.
+            assert len(failed) <= 2, failed
+            if failed:
+                wait_until(lambda: len(said(b, "unknown")) > 0, "what is unknown is named")
+
+
+def cut(path):
+    os.truncate(path, os.stat(path).st_size // 2)
+
+
+def scribble(path):
+    with open(path, "r+b") as f:
+        f.seek(200)
+        f.write(os.urandom(3000))
+
+
+def test_a_damaged_journal(tmp):
+    """Nothing of it is believed: the session is over, which whoever had something under way hears."""
+    for damage in (cut, scribble, os.unlink):
+        with box(tmp) as b:
+            failed = {}
+            writer = threading.Thread(target=write_files, args=(b, 0, 60, failed), daemon=True)
+            writer.start()
+            wait_until(lambda: len(os.listdir(b.workspace)) >= 20, "some are there")
+            b.sidecar.send_signal(signal.SIGKILL)
+            b.sidecar.wait()
+            damage(b.dir + "/journal")
+            b.start_sidecar()
+            writer.join(60)
+            assert not writer.is_alive(), "a process hangs"
+            assert all(e.errno == errno.EIO for e in failed.values()), failed
+            assert not said(b, "restarted")
+            for i in set(range(60)) - set(failed):
+                assert mount_ops.get(f"{b.workspace}/f{i}") == content(i), i
+            mount_ops.put(b.mount + "/after", b"it")
+            assert mount_ops.get(b.workspace + "/after") == b"it"
+            print(f"     {damage.__name__}: {len(failed)} unknown", flush=True)
 
 
 class Forgiving(Walker):
