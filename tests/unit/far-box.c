@@ -42,15 +42,24 @@ __wrap_mkdirat(int dir_fd, const char *name, mode_t mode)
 	return r;
 }
 
-ssize_t __real_pwritev2(int fd, const struct iovec *iov, int n, off_t offset, int flags);
-ssize_t __wrap_pwritev2(int fd, const struct iovec *iov, int n, off_t offset, int flags);
+/* So pwritev2(2) is called where offsets have 64 bits. */
+ssize_t __real_pwritev64v2(int fd, const struct iovec *iov, int n, off_t offset, int flags);
+ssize_t __wrap_pwritev64v2(int fd, const struct iovec *iov, int n, off_t offset, int flags);
 
-/* A slow one, so that a kill often comes between begin and end. */
-ssize_t
-__wrap_pwritev2(int fd, const struct iovec *iov, int n, off_t offset, int flags)
+static bool
+begins_with(const struct iovec *iov, const char *text)
 {
-	ssize_t r = __real_pwritev2(fd, iov, n, offset, flags);
+	return iov->iov_len >= strlen(text) && memcmp(iov->iov_base, text, strlen(text)) == 0;
+}
 
+/* A slow one, so that a kill often comes between begin and end, or one that does not answer. */
+ssize_t
+__wrap_pwritev64v2(int fd, const struct iovec *iov, int n, off_t offset, int flags)
+{
+	ssize_t r = __real_pwritev64v2(fd, iov, n, offset, flags);
+
+	if (stall_fd >= 0 && begins_with(iov, "stall after"))
+		stall();
 	if (stall_fd >= 0)
 		(void)poll(NULL, 0, 1);
 	return r;

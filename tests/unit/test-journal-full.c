@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "tests/unit/desk.h"
 #include "tests/unit/near.h"
@@ -161,6 +166,66 @@ START_TEST(keeps_what_the_process_of_the_host_before_did_not_hear)
 }
 END_TEST
 
+/* ---- the file system ---- */
+
+static int
+open_at(const char *size, struct rsb_journal **ret_journal)
+{
+	int root_fd = open("/", O_PATH | O_CLOEXEC), r;
+
+	if (mount("none", "/mnt", "tmpfs", 0, size) < 0)
+		_exit(2);
+	r = rsb_journal_open("/mnt/journal", DESK_BOOT, root_fd, ret_journal);
+	(void)close(root_fd);
+	return r;
+}
+
+/* In a process of its own, whose exit status is 0 if all is as it should be. */
+static int
+fill(void)
+{
+	const struct rsb_journal_session one = desk_session("one"), two = desk_session("two");
+	struct rsb_journal_part *part;
+	struct rsb_journal *journal;
+
+	if (open_at("size=256k", &journal) != -ENOSPC)
+		return 3;
+	/* Room for the head and one part. */
+	if (open_at("size=800k", &journal) < 0)
+		return 4;
+	part = rsb_journal_new_part(journal, &one, DESK_EPOCH);
+	if (!part)
+		return 5;
+	rsb_journal_hold(part, true);
+	if (rsb_journal_new_part(journal, &two, DESK_EPOCH))
+		return 6;
+	/* What is there stays usable to its last slot. */
+	desk_mutate(part, 1, 2 * RSB_JOURNAL_SLOTS);
+	if (desk_recall(part, RSB_JOURNAL_SLOTS + 1) != 1)
+		return 7;
+	rsb_journal_close(journal);
+	return 0;
+}
+
+START_TEST(begins_nothing_that_finds_no_room_later)
+{
+	int status;
+	pid_t pid = fork();
+
+	ck_assert_int_ge(pid, 0);
+	if (pid == 0) {
+		if (unshare(CLONE_NEWNS) < 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
+			_exit(2);
+		if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+			_exit(2);
+		_exit(fill());
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	/* 2: nothing can be mounted here. */
+	ck_assert_msg(status == 0 || status == 2 << 8, "status %x", (unsigned int)status);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -169,6 +234,7 @@ main(void)
 		goes_on_by_as_many_as_arrived,
 		goes_on_when_numbers_are_left_out,
 		keeps_what_the_process_of_the_host_before_did_not_hear,
+		begins_nothing_that_finds_no_room_later,
 	};
 
 	return unit_run("journal-full", tests, RSB_ARRAY_SIZE(tests));

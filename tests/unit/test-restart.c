@@ -72,6 +72,29 @@ START_TEST(says_that_an_end_is_unknown)
 }
 END_TEST
 
+START_TEST(knows_of_two_writes_of_a_file_which_was_begun)
+{
+	struct far *far = far_new(true);
+	uint64_t first, second;
+
+	ck_assert_int_eq(far_reply(far, far_create(far, "log", 10), NULL), 0);
+	ck_assert_int_eq(far_reply(far, far_append(far, 10, "one\n"), NULL), 0);
+	first = far_append(far, 10, "stall after\n");
+	second = far_append(far, 10, "two\n");
+	far_until_stalled(far);
+	far_kill(far);
+	/* And once more, before it could say so. */
+	far_until(far, far->n_anew == 1);
+	far_send(far);
+	far_kill(far);
+	ck_assert_int_eq(far_reply(far, first, NULL), -ENOTCONN);
+	ck_assert_int_eq(far_reply(far, second, NULL), 0);
+	ck_assert_int_eq(far_reply(far, far_append(far, 10, "three\n"), NULL), 0);
+	check_text(far, "log", "one\nstall after\ntwo\nthree\n");
+	far_free(far);
+}
+END_TEST
+
 /* What was answered, and the answer did not arrive. */
 START_TEST(answers_as_the_process_before)
 {
@@ -380,6 +403,7 @@ main(void)
 	const TTest *const tests[] = {
 		goes_on_when_it_was_idle,
 		says_that_an_end_is_unknown,
+		knows_of_two_writes_of_a_file_which_was_begun,
 		answers_as_the_process_before,
 		loses_the_session_without_a_journal,
 		finds_what_was_moved_meanwhile,
