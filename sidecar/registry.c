@@ -284,8 +284,10 @@ enter_journal(struct rsb_registry *registry, const struct rsb_hello *hello, stru
 	if (!registry->journal || !hello->calls)
 		return;
 	sess->part = rsb_journal_new_part(registry->journal, &session, registry->epoch.number);
-	if (!sess->part)
+	if (!sess->part) {
+		rsb_info("no room in the journal: the session ends with this process");
 		return;
+	}
 	rsb_journal_hold(sess->part, true);
 	rsb_journal_set_incarnation(sess->part, hello->incarnation);
 }
