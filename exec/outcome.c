@@ -64,16 +64,16 @@ not_begun(const char *program, const struct rsb_run *run, const struct rsb_run_r
 static const char *
 ended_with_sidecar(const struct rsb_run_result *result)
 {
-	bool began = result->end == RSB_RUN_LOST;
-
-	if ((!began && result->end != RSB_RUN_FAILED) ||
-		(result->error != -EOWNERDEAD && result->error != -ERESTART))
-		return NULL;
-	if (began)
-		return "lost: the command ended with the sidecar, which was started again";
-	if (result->error == -ERESTART)
+	if (result->error == -ERESTART && result->end == RSB_RUN_FAILED)
 		return "fatal: the sidecar was started again, and the command did not begin";
-	return "lost: the sidecar was started again; whether the command had begun nobody knows";
+	if (result->error != -EOWNERDEAD && result->error != -ERESTART)
+		return NULL;
+	if (result->end == RSB_RUN_LOST)
+		return "lost: the command ended with the sidecar, which was started again";
+	if (result->end == RSB_RUN_UNKNOWN)
+		return "lost: the sidecar was started again; whether the command had begun nobody "
+		       "knows";
+	return NULL;
 }
 
 void
@@ -96,6 +96,10 @@ rsb_outcome_exit(const char *program, const struct rsb_run *run,
 	case RSB_RUN_FAILED:
 		(void)fprintf(
 			stderr, "%s: fatal: %s\n", program, rsb_diag_text(diag, result->error));
+		exit(RSB_EXIT_FAILED);
+	case RSB_RUN_UNKNOWN:
+		(void)fprintf(stderr, "%s: lost: whether the command has begun nobody knows: %s\n",
+			program, strerror(-result->error));
 		exit(RSB_EXIT_FAILED);
 	case RSB_RUN_UNWRITTEN:
 		(void)fprintf(stderr, "%s: lost: the command's output cannot be written: %s\n",

@@ -42,6 +42,7 @@ struct state {
 	int signal_fd;
 	int early_r; /* of an output or the wait, before the command is known to run */
 	int write_r; /* why output is missing */
+	bool asked;  /* for the command: only its answer says now that it did not begin */
 	bool began;
 	bool abandoned; /* the user had no patience: all of it ends with us */
 	bool ended;     /* the command: result is set */
@@ -80,6 +81,13 @@ check_finished(struct state *s)
 	}
 	s->finished = true;
 	rsb_loop_stop(s->loop);
+}
+
+/* How it ends when no answer comes any more. */
+static enum rsb_run_end
+cut_off(const struct state *s)
+{
+	return s->began ? RSB_RUN_LOST : s->asked ? RSB_RUN_UNKNOWN : RSB_RUN_FAILED;
 }
 
 static struct out *
@@ -166,7 +174,7 @@ on_closed(void *arg, int r)
 {
 	struct state *s = arg;
 
-	finish(s, s->began ? RSB_RUN_LOST : RSB_RUN_FAILED, r);
+	finish(s, cut_off(s), r);
 }
 
 static const struct rsb_client_ops client_ops = {
@@ -240,6 +248,11 @@ on_spawned(void *arg, int r, const void *rep)
 	struct state *s = arg;
 	const struct rsb_spawn_rep *spawn = rep;
 
+	/* Nothing more is known of what was sent. */
+	if (r == -EOWNERDEAD || r == -ENOTCONN) {
+		finish(s, cut_off(s), r);
+		return;
+	}
 	if (r < 0) {
 		finish(s, s->began ? RSB_RUN_LOST : RSB_RUN_FAILED, r);
 		return;
@@ -359,6 +372,7 @@ send_spawn(struct state *s, const struct rsb_run *run, struct rsb_diag *diag)
 	if (r == -EMSGSIZE || r == -EINVAL)
 		return rsb_diag_set(
 			diag, -E2BIG, "the arguments and the environment are too large");
+	s->asked = r >= 0;
 	return r;
 }
 
@@ -415,7 +429,7 @@ start(struct state *s, const struct rsb_run *run, struct rsb_diag *diag)
 	if (r >= 0)
 		r = open_streams(s, run);
 	/* Before the command, so that it is answered before all that the command says. */
-	if (r >= 0)
+	if (r >= 0 && run->losses)
 		r = rsb_client_call(
 			s->client, RSB_OP_ctl_losses, NULL, on_losses, (void *)(uintptr_t)run);
 	if (r >= 0)
@@ -456,9 +470,11 @@ rsb_run(const struct rsb_run *run, struct rsb_run_result *ret_result, struct rsb
 	if (r >= 0)
 		r = rsb_loop_run(s.loop);
 	if (r < 0 && !s.ended) {
-		ret_result->end = s.began ? RSB_RUN_LOST : RSB_RUN_FAILED;
+		ret_result->end = cut_off(&s);
 		ret_result->error = r;
 	}
+	if (ret_result->end == RSB_RUN_FAILED && !s.asked && ret_result->error == -ENOTCONN)
+		ret_result->unreached = true; /* it went just after it had taken us */
 	if (s.write_r &&
 		(ret_result->end == RSB_RUN_EXITED || ret_result->end == RSB_RUN_SIGNALED)) {
 		ret_result->end = RSB_RUN_UNWRITTEN;

@@ -18,7 +18,10 @@ struct rsb_run {
 	const char *cwd; /* relative to the workspace or absolute */
 	bool no_stdin;
 	uint64_t drain_ns; /* after its end: for output of others that hold its streams */
-	/* Called before all output: what was lost that nobody was told of, JSON of ctl_losses. */
+	/*
+	 * Before all output: what was lost that nobody was told of, JSON of ctl_losses. NULL: that
+	 * is left to others.
+	 */
 	void (*losses)(struct rsb_bytes json);
 };
 
@@ -27,6 +30,7 @@ enum rsb_run_end {
 	RSB_RUN_SIGNALED,  /* signal */
 	RSB_RUN_NOT_BEGUN, /* error, stage: chdir or execve refused */
 	RSB_RUN_FAILED,    /* before it began: error and the sentence */
+	RSB_RUN_UNKNOWN,   /* it was asked for, and may have begun: error */
 	RSB_RUN_UNWRITTEN, /* it ended, but not all of its output could be written: error */
 	RSB_RUN_LOST,      /* after it began we lost sight of it: error */
 };

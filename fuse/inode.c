@@ -443,8 +443,7 @@ rsb_inode_linked(struct rsb_inode *inode, struct rsb_inode *parent, struct rsb_b
 	if (inode->parent)
 		note_depth(inode);
 	if (note_seen(inode, parent, name) < 0) {
-		inode->depth_least = 0;
-		shared_of(inode)->depth_least = 0;
+		inode->depth_least = shared_of(inode)->depth_least = 0;
 		return;
 	}
 	inode->name = rsb_namestore_get(inode->set->names, shared_of(inode)->name);
