@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+/* What a daemon makes of what another one left that was killed, without a kernel and a sidecar. */
+
+#include <errno.h>
+#include <linux/fuse.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "fuse/ledger.h"
+#include "fuse/recover.h"
+#include "fuse/send.h"
+#include "proto/auth.h"
+#include "tests/unit/unit.h"
+
+struct life {
+	struct rsb_link *link;
+	struct rsb_fs *fs;
+	struct rsb_fuse_session *session;
+	int kernel; /* its end of the device */
+};
+
+static void
+on_state(void *arg, enum rsb_link_state state, int reason, bool new_epoch)
+{
+	(void)arg;
+	(void)state;
+	(void)reason;
+	(void)new_epoch;
+}
+
+/* The link is never connected: what is asked for stays in the ledger. */
+static void
+life_new(struct life *life, struct rsb_shared *shared)
+{
+	static const struct rsb_link_ops ops = { .state = on_state };
+	const struct rsb_fs_config fs_config = { .name = "box", .mountpoint = "/mnt" };
+	struct rsb_link_config config = {
+		.sandbox_id = "box",
+		.ping_ns = RSB_NSEC_PER_SEC,
+		.saved = &shared->link,
+		.ops = &ops,
+	};
+	int socks[2];
+
+	ck_assert_int_eq(rsb_secret_generate(&config.key, RSB_AUTH_KEY_SIZE), 0);
+	ck_assert_int_eq(rsb_link_new(&config, &life->link), 0);
+	ck_assert_int_eq(rsb_fs_new(&fs_config, life->link, shared, &life->fs), 0);
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, socks), 0);
+	life->kernel = socks[0];
+	ck_assert_int_eq(rsb_fuse_session_new(life->fs, socks[1], &life->session), 0);
+	ck_assert_int_eq(rsb_recover(life->fs, life->session), 0);
+}
+
+/* Calls end, and the kernel is answered. */
+static void
+life_end(struct life *life)
+{
+	rsb_fuse_session_free(life->session);
+	rsb_link_free(life->link);
+	rsb_fs_link_gone(life->fs);
+	rsb_fs_free(life->fs);
+	(void)close(life->kernel);
+}
+
+/* The answer to request unique, as an errno; 1: there is none. */
+static int
+answer_to(const struct life *life, uint64_t unique)
+{
+	struct fuse_out_header head;
+	uint8_t buf[4096];
+	ssize_t n;
+
+	while ((n = recv(life->kernel, buf, sizeof(buf), MSG_DONTWAIT)) >= (ssize_t)sizeof(head)) {
+		memcpy(&head, buf, sizeof(head));
+		if (head.unique == unique)
+			return head.error;
+	}
+	return 1;
+}
+
+struct mkdir_request {
+	struct fuse_in_header head;
+	struct fuse_mkdir_in in;
+	char name[8];
+};
+
+static struct mkdir_request
+mkdir_request(uint64_t unique)
+{
+	struct mkdir_request request = {
+		.head = { .opcode = FUSE_MKDIR, .unique = unique, .nodeid = FUSE_ROOT_ID },
+		.in = { .mode = 0755 },
+		.name = "made",
+	};
+
+	request.head.len = offsetof(struct mkdir_request, name) + sizeof("made");
+	return request;
+}
+
+/* The memory of a daemon that served a mount. */
+static struct rsb_shared *
+memory_new(void)
+{
+	const struct fuse_in_header head = {
+		.opcode = FUSE_INIT,
+		.unique = 2,
+		.len = sizeof(head) + sizeof(struct fuse_init_in),
+	};
+	const struct fuse_init_in in = { .major = 7, .minor = 36, .max_readahead = 131072 };
+	struct rsb_shared *shared;
+
+	ck_assert_int_eq(rsb_shared_new(&shared, NULL), 0);
+	shared->link.welcomed = 1;
+	memcpy(shared->head.init, &head, sizeof(head));
+	memcpy(shared->head.init + sizeof(head), &in, sizeof(in));
+	shared->head.init_size = head.len;
+	return shared;
+}
+
+static unsigned int
+n_flight(const struct rsb_shared *shared)
+{
+	unsigned int n = 0;
+
+	for (uint32_t i = 0; i < shared->head.n_flight; i++)
+		n += shared->flights[i].state != 0;
+	return n;
+}
+
+static unsigned int
+n_mkdir(const struct rsb_shared *shared)
+{
+	unsigned int n = 0;
+
+	for (uint32_t i = 0; i < shared->head.n_call; i++)
+		n += shared->calls[i].state && shared->calls[i].op == RSB_OP_mkdir;
+	return n;
+}
+
+/* It was read and not begun, or begun and not entered. */
+START_TEST(begins_what_was_in_hand)
+{
+	for (int begun = 0; begun < 2; begun++) {
+		const struct mkdir_request request = mkdir_request(42);
+		struct rsb_shared *shared = memory_new();
+		struct life life;
+
+		memcpy(shared->request, &request, request.head.len);
+		shared->hand.unique = 42;
+		shared->hand.state = (uint32_t)begun;
+		life_new(&life, shared);
+		ck_assert_uint_eq(n_flight(shared), 1);
+		ck_assert_uint_eq(n_mkdir(shared), 1);
+		ck_assert_int_eq(answer_to(&life, 42), 1);
+		life_end(&life);
+		rsb_shared_free(shared);
+	}
+}
+END_TEST
+
+/*
+ * It was killed between the moment when a request was entered and the one when it was let go, and
+ * the next one answered it: then it is nobody's any more, whatever stands in the memory that it was
+ * read into.
+ */
+START_TEST(lets_go_of_what_is_under_way)
+{
+	const struct mkdir_request request = mkdir_request(42);
+	struct rsb_shared *shared = memory_new();
+	struct rsb_shared_flight *flight;
+	struct rsb_ledger *ledger;
+	struct life life;
+
+	memcpy(shared->request, &request, request.head.len);
+	shared->hand.unique = 42;
+	shared->hand.state = 1;
+	ck_assert_int_eq(rsb_ledger_new(shared, &ledger), 0);
+	ck_assert_int_eq(rsb_ledger_flight(ledger, &shared->hand,
+				 (struct rsb_bytes){ shared->request, request.head.len }, &flight),
+		0);
+	rsb_ledger_free(ledger);
+	life_new(&life, shared);
+	ck_assert_uint_eq(n_flight(shared), 1);
+	ck_assert_uint_eq(n_mkdir(shared), 1);
+	ck_assert_int_eq(answer_to(&life, 42), 1);
+	life_end(&life);
+	ck_assert_uint_eq(n_flight(shared), 0);
+	life_new(&life, shared);
+	ck_assert_uint_eq(n_mkdir(shared), 0);
+	ck_assert_int_eq(answer_to(&life, 42), 1);
+	life_end(&life);
+	rsb_shared_free(shared);
+}
+END_TEST
+
+int
+main(void)
+{
+	const TTest *const tests[] = {
+		begins_what_was_in_hand,
+		lets_go_of_what_is_under_way,
+	};
+
+	return unit_run("mount-recover", tests, RSB_ARRAY_SIZE(tests));
+}
