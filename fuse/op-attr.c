@@ -68,7 +68,7 @@ op_getattr(fuse_req_t req, fuse_ino_t nodeid, struct fuse_file_info *fi)
 	struct rsb_getattr_req msg;
 	struct rsb_fop *fop;
 
-	if (!inode || is_broken(req, fi))
+	if (!inode)
 		return;
 	if ((rsb_fs_knows(rsb_fop_fs(req), inode) && rsb_guard_ready(rsb_fop_fs(req), inode)) ||
 		may_be_old(rsb_fop_fs(req), inode)) {
@@ -76,6 +76,8 @@ op_getattr(fuse_req_t req, fuse_ino_t nodeid, struct fuse_file_info *fi)
 		rsb_reply_req_attr(req, inode);
 		return;
 	}
+	if (is_broken(req, fi))
+		return;
 	fop = rsb_fop_new(req);
 	if (!fop)
 		return;
