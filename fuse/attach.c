@@ -117,7 +117,6 @@ take_over(const struct rsb_attach *attach, struct rsb_fuse_session **ret_session
 	if (r < 0)
 		return r;
 	/* What the kernel was told to keep, nobody knows any more. */
-	fs->kernel_epoch = true;
 	r = drop_names(attach);
 	if (r < 0)
 		return r;

@@ -6,9 +6,11 @@
 #include "fuse/push.h"
 #include "fuse/send.h"
 #include "fuse/sizes.h"
+#include "util/clock.h"
 #include "util/list.h"
 
 #define DRAIN_POLL_NS (5 * RSB_NSEC_PER_MSEC)
+#define SETTLE_NS RSB_NSEC_PER_SEC
 
 /* One barrier under way: a step ends when the notifier has answered its fence. */
 struct rite {
@@ -160,11 +162,19 @@ post_open_files(struct rsb_barrier *barrier, bool writers_only)
 	}
 }
 
+/*
+ * Who had an expired name looked up again takes the answer's lifetime without a lock, perhaps only
+ * after we told that the name has expired: so names given a moment ago are told once more with the
+ * next barrier. What is invalidated is gone, whatever lifetime it gets.
+ */
 static void
-ignore_epoch(void *arg, int r)
+post_names(struct rsb_barrier *barrier)
 {
-	(void)arg;
-	(void)r;
+	struct rsb_fs *fs = barrier->fs;
+	uint64_t until_ns = fs->kernel_expires ? rsb_now_ns() - SETTLE_NS : UINT64_MAX;
+
+	if (barrier->notify)
+		rsb_names_reclaim(fs->names, until_ns, reclaim_name, barrier->notify);
 }
 
 /* Everything that the kernel was told it might keep. */
@@ -177,9 +187,7 @@ post_all_kept(struct rsb_barrier *barrier)
 
 	if (!barrier->notify)
 		return;
-	if (fs->kernel_epoch)
-		(void)rsb_notify_epoch(barrier->notify, ignore_epoch, NULL);
-	rsb_names_reclaim(fs->names, reclaim_name, barrier->notify);
+	post_names(barrier);
 	while ((inode = rsb_inode_next(fs->inodes, &cursor))) {
 		if (!inode->kernel_gen)
 			continue;
@@ -297,6 +305,7 @@ rsb_barrier_leave(struct rsb_barrier *barrier)
 	}
 	rsb_mutex_lock(&fs->lock);
 	post_open_files(barrier, false);
+	post_names(barrier);
 	rsb_mutex_unlock(&fs->lock);
 	fence(rite, left);
 }
@@ -313,6 +322,22 @@ rsb_barrier_reset(struct rsb_barrier *barrier)
 	rsb_mutex_unlock(&fs->lock);
 }
 
+static void
+ignore_epoch(void *arg, int r)
+{
+	(void)arg;
+	(void)r;
+}
+
+void
+rsb_barrier_revived(struct rsb_barrier *barrier)
+{
+	/* Which names were told by the one before nobody knows. */
+	if (barrier->notify && !barrier->fs->shared->head.no_epoch)
+		(void)rsb_notify_epoch(barrier->notify, ignore_epoch, NULL);
+	rsb_barrier_reset(barrier);
+}
+
 /* ---- attach ---- */
 
 static void
@@ -321,7 +346,6 @@ on_epoch_probed(void *arg, int r)
 	struct rsb_fs *fs = arg;
 
 	rsb_mutex_lock(&fs->lock);
-	fs->kernel_epoch = r >= 0;
 	fs->shared->head.no_epoch = r < 0;
 	rsb_mutex_unlock(&fs->lock);
 }
@@ -329,8 +353,8 @@ on_epoch_probed(void *arg, int r)
 void
 rsb_barrier_attach(struct rsb_barrier *barrier)
 {
-	/* Until it answers, and if it cannot, names are remembered one by one. */
-	if (barrier->notify)
+	/* It makes directories unreachable for a moment: once is enough in the life of a mount. */
+	if (barrier->notify && barrier->fs->shared->head.no_epoch)
 		(void)rsb_notify_epoch(barrier->notify, on_epoch_probed, barrier->fs);
 }
 

@@ -45,6 +45,8 @@ rsb_nodiscard int rsb_barrier_show(struct rsb_barrier *barrier, rsb_barrier_fn d
 void rsb_barrier_leave(struct rsb_barrier *barrier);
 /* The sidecar is another one: nothing that the kernel keeps counts any more. */
 void rsb_barrier_reset(struct rsb_barrier *barrier);
+/* Another notifier is there; what the one before had still to tell is lost. */
+void rsb_barrier_revived(struct rsb_barrier *barrier);
 /*
  * Sends all that is buffered, tells when it has arrived; late: not within RSB_BARRIER_DRAIN_S, or
  * there is no hope for it.

@@ -164,7 +164,7 @@ on_notifier(struct daemon *d, int sock)
 
 	if (r < 0)
 		(void)rsb_err_r(r, "the new notifier cannot be used");
-	rsb_barrier_reset(d->barrier);
+	rsb_barrier_revived(d->barrier);
 }
 
 static void
@@ -271,6 +271,7 @@ make_fs(struct daemon *d)
 		.idmap = { .forward = info->idmap_none, .uid = getuid(), .gid = getgid() },
 		.trust_file = info->trust,
 		.no_guard = d->options->no_guard,
+		.no_expire = d->options->no_expire,
 		.sync = info->sync,
 		.read_only = d->options->read_only,
 	};
@@ -372,7 +373,7 @@ start(struct daemon *d, struct rsb_diag *diag)
 	if (r < 0)
 		return r;
 	op_statfs_ahead(d->fs);
-	if (!d->options->no_epoch)
+	if (!d->options->no_epoch && !d->options->no_expire)
 		rsb_barrier_attach(d->barrier);
 	if (!d->options->no_mount)
 		rsb_uplink_mounted(d->uplink, d->options->mountpoint);
@@ -390,13 +391,11 @@ start(struct daemon *d, struct rsb_diag *diag)
 static void
 stop(struct daemon *d)
 {
-	const char *socket = rsb_uplink_info(d->uplink)->socket;
-
 	if (d->control) {
 		rsb_control_stopped(d->control, 0);
 		/* Their answers go out; a client that does not read gets none. */
 		(void)rsb_loop_step(d->loop, 0);
-		(void)unlink(socket);
+		(void)unlink(rsb_uplink_info(d->uplink)->socket);
 	}
 	rsb_fuse_session_free(d->session);
 	rsb_uplink_stop(d->uplink);

@@ -257,6 +257,9 @@ rsb_fs_name(struct rsb_fs *fs, struct rsb_inode *dir, struct rsb_bytes name,
 	/* A change of the directory sent later may have undone what this reply tells. */
 	if (rsb_fs_keeps(fs, since) && dir->changed <= since) {
 		rsb_names_put(fs->names, dir, name, inode);
+		/* It may have changed places with a file. */
+		if (inode && S_ISDIR(inode->attr.mode) && !fs->kernel_expires)
+			rsb_names_take_back(fs->names, dir, name);
 		return;
 	}
 	rsb_names_drop(fs->names, dir, name);

@@ -38,6 +38,7 @@ struct rsb_fs_config {
 	struct rsb_idmap idmap; /* far ids are filled in from the link's facts */
 	const char *trust_file; /* of keeper/gitcopy.h; NULL: none */
 	bool no_guard;          /* of fuse/guard.h, for tests */
+	bool no_expire;         /* for tests: as before Linux 6.2 */
 	bool sync;              /* -o sync */
 	bool read_only;
 };
@@ -99,7 +100,7 @@ struct rsb_fs {
 	} left;
 	bool closing;
 	bool watch;           /* some caller got a signal that did not kill, or not yet */
-	bool kernel_epoch;    /* the kernel can drop all names at once */
+	bool kernel_expires;  /* a name can be expired, not only taken away */
 	uint32_t kernel_kill; /* the request at hand asks to drop set-user-ID: fuse/session.c */
 };
 

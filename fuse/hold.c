@@ -205,7 +205,8 @@ forget_name(struct rsb_fs *fs, struct rsb_inode *dir, const char *name)
 	if (!fs->notify)
 		return;
 	/* Over the queue's maximum the kernel keeps them; a barrier finds that out. */
-	(void)rsb_notify_entry(fs->notify, dir->nodeid, name, strlen(name));
+	if (rsb_names_is_lent(fs->names, dir, rsb_bytes_str(name)))
+		(void)rsb_notify_entry(fs->notify, dir->nodeid, name, strlen(name));
 	(void)rsb_notify_inode(fs->notify, dir->nodeid, true);
 }
 

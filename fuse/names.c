@@ -5,12 +5,13 @@
 #include <string.h>
 
 struct entry {
-	struct entry *next; /* of the same bucket */
-	struct rsb_list age;
-	struct rsb_list lent; /* in rsb_names.lent, or unlinked */
+	struct entry *next;   /* of the same bucket */
+	struct rsb_list link; /* of rsb_names.age, or of rsb_names.lent */
 	struct rsb_inode *parent;
 	struct rsb_inode *inode; /* NULL: absent */
-	bool hidden;             /* only remembered because it is lent */
+	uint64_t lent_ns;        /* when the kernel was given it last */
+	bool is_lent;
+	bool hidden; /* only remembered because it is lent */
 	uint8_t size;
 	char name[];
 };
@@ -20,8 +21,8 @@ struct rsb_names {
 	size_t n_bucket; /* a power of two */
 	size_t n;
 	size_t max;
-	struct rsb_list age; /* oldest first */
-	struct rsb_list lent;
+	struct rsb_list age;  /* those that may give way, oldest first */
+	struct rsb_list lent; /* the others */
 };
 
 int
@@ -91,8 +92,7 @@ remove_entry(struct rsb_names *names, struct entry *entry)
 	while (*pp != entry)
 		pp = &(*pp)->next;
 	*pp = entry->next;
-	rsb_list_remove(&entry->age);
-	rsb_list_remove(&entry->lent);
+	rsb_list_remove(&entry->link);
 	names->n--;
 	/* What is not remembered any more may be absent or not. */
 	entry->parent->listed_gen = 0;
@@ -106,8 +106,10 @@ rsb_names_free(struct rsb_names *names)
 {
 	if (!names)
 		return;
+	while (!rsb_list_empty(&names->lent))
+		remove_entry(names, rsb_list_entry(names->lent.next, struct entry, link));
 	while (!rsb_list_empty(&names->age))
-		remove_entry(names, rsb_list_entry(names->age.next, struct entry, age));
+		remove_entry(names, rsb_list_entry(names->age.next, struct entry, link));
 	free(names->buckets);
 	free(names);
 }
@@ -130,19 +132,12 @@ rsb_names_get(const struct rsb_names *names, const struct rsb_inode *parent, str
 static int
 make_room(struct rsb_names *names)
 {
-	struct rsb_list *pos;
-
 	if (names->n < names->max)
 		return 0;
-	rsb_list_for_each (pos, &names->age) {
-		struct entry *entry = rsb_list_entry(pos, struct entry, age);
-
-		if (rsb_list_empty(&entry->lent)) {
-			remove_entry(names, entry);
-			return 0;
-		}
-	}
-	return -ENOSPC;
+	if (rsb_list_empty(&names->age))
+		return -ENOSPC;
+	remove_entry(names, rsb_list_entry(names->age.next, struct entry, link));
+	return 0;
 }
 
 void
@@ -155,8 +150,10 @@ rsb_names_put(struct rsb_names *names, struct rsb_inode *parent, struct rsb_byte
 	if (entry) {
 		entry->hidden = false;
 		set_inode(entry, inode);
-		rsb_list_remove(&entry->age);
-		rsb_list_append(&names->age, &entry->age);
+		if (!entry->is_lent) {
+			rsb_list_remove(&entry->link);
+			rsb_list_append(&names->age, &entry->link);
+		}
 		return;
 	}
 	entry = NULL;
@@ -173,15 +170,14 @@ rsb_names_put(struct rsb_names *names, struct rsb_inode *parent, struct rsb_byte
 	bucket = bucket_of(names, parent, name);
 	entry->next = *bucket;
 	*bucket = entry;
-	rsb_list_append(&names->age, &entry->age);
-	rsb_list_init(&entry->lent);
+	rsb_list_append(&names->age, &entry->link);
 	names->n++;
 }
 
 static void
 hide(struct rsb_names *names, struct entry *entry)
 {
-	if (rsb_list_empty(&entry->lent)) {
+	if (!entry->is_lent) {
 		remove_entry(names, entry);
 		return;
 	}
@@ -206,32 +202,68 @@ rsb_names_clear(struct rsb_names *names)
 	struct rsb_list *tmp;
 
 	rsb_list_for_each_safe (pos, tmp, &names->age)
-		hide(names, rsb_list_entry(pos, struct entry, age));
+		hide(names, rsb_list_entry(pos, struct entry, link));
+	rsb_list_for_each_safe (pos, tmp, &names->lent)
+		hide(names, rsb_list_entry(pos, struct entry, link));
 }
 
 int
-rsb_names_lend(struct rsb_names *names, const struct rsb_inode *parent, struct rsb_bytes name)
+rsb_names_lend(struct rsb_names *names, const struct rsb_inode *parent, struct rsb_bytes name,
+	uint64_t now_ns)
 {
 	struct entry *entry = find(names, parent, name);
 
 	if (!entry)
 		return -ENOENT;
-	if (rsb_list_empty(&entry->lent))
-		rsb_list_append(&names->lent, &entry->lent);
+	entry->lent_ns = now_ns;
+	if (!entry->is_lent) {
+		entry->is_lent = true;
+		rsb_list_remove(&entry->link);
+		rsb_list_append(&names->lent, &entry->link);
+	}
 	return 0;
 }
 
-void
-rsb_names_reclaim(struct rsb_names *names,
-	void (*fn)(void *arg, uint64_t parent_nodeid, struct rsb_bytes name), void *arg)
+static void
+take_back(struct rsb_names *names, struct entry *entry)
 {
-	while (!rsb_list_empty(&names->lent)) {
-		struct entry *entry = rsb_list_entry(names->lent.next, struct entry, lent);
+	entry->is_lent = false;
+	rsb_list_remove(&entry->link);
+	rsb_list_append(&names->age, &entry->link);
+	if (entry->hidden)
+		remove_entry(names, entry);
+}
+
+bool
+rsb_names_is_lent(
+	const struct rsb_names *names, const struct rsb_inode *parent, struct rsb_bytes name)
+{
+	const struct entry *entry = find(names, parent, name);
+
+	return entry && entry->is_lent;
+}
+
+void
+rsb_names_take_back(struct rsb_names *names, const struct rsb_inode *parent, struct rsb_bytes name)
+{
+	struct entry *entry = find(names, parent, name);
+
+	if (entry && entry->is_lent)
+		take_back(names, entry);
+}
+
+void
+rsb_names_reclaim(struct rsb_names *names, uint64_t until_ns, rsb_names_fn fn, void *arg)
+{
+	struct rsb_list *pos;
+	struct rsb_list *tmp;
+
+	rsb_list_for_each_safe (pos, tmp, &names->lent) {
+		struct entry *entry = rsb_list_entry(pos, struct entry, link);
 
 		fn(arg, entry->parent->nodeid, name_of(entry));
-		rsb_list_remove(&entry->lent);
-		if (entry->hidden)
-			remove_entry(names, entry);
+		if (entry->lent_ns <= until_ns)
+			take_back(names, entry);
 	}
 }
 

@@ -63,19 +63,36 @@ tell_size(int fd, const struct rsb_notifier_size *file)
 }
 
 static int
-tell_entry(int fd, uint64_t parent, struct rsb_bytes name)
+tell_name(int fd, const struct rsb_notifier_name *entry, const uint8_t *text, bool expire)
 {
-	struct fuse_notify_inval_entry_out out = {
-		.parent = parent,
-		.namelen = (uint32_t)name.size,
+	const struct fuse_notify_inval_entry_out out = {
+		.parent = entry->parent,
+		.namelen = (uint32_t)entry->size,
+		.flags = expire ? FUSE_EXPIRE_ONLY : 0,
 	};
-	int r;
 
-	/* The packet's name has its NUL, which namelen does not count. */
-	out.namelen--;
-	r = tell(fd, FUSE_NOTIFY_INVAL_ENTRY, &out, sizeof(out), name);
-	/* A name that was not cached leaves the kernel's listing of the directory as it was. */
-	return r < 0 ? r : tell_inode(fd, parent, true);
+	/* The NUL goes with it, and is not counted in namelen. */
+	return tell(fd, FUSE_NOTIFY_INVAL_ENTRY, &out, sizeof(out),
+		(struct rsb_bytes){ .data = text, .size = entry->size + 1 });
+}
+
+static int
+tell_names(int fd, const uint8_t *body, size_t size, bool expire)
+{
+	struct rsb_notifier_name entry;
+	int r = 0;
+
+	while (size > sizeof(entry)) {
+		memcpy(&entry, body, sizeof(entry));
+		body += sizeof(entry);
+		size -= sizeof(entry);
+		if (entry.size >= size)
+			return -EBADMSG;
+		r = tell_name(fd, &entry, body, expire);
+		body += entry.size + 1;
+		size -= entry.size + 1;
+	}
+	return r;
 }
 
 static int
@@ -88,7 +105,7 @@ carry_out(int fd, const struct rsb_notifier_head *head, const uint8_t *body, siz
 			uint64_t nodeid;
 
 			memcpy(&nodeid, body + i, sizeof(nodeid));
-			r = tell_inode(fd, nodeid, head->pages);
+			r = tell_inode(fd, nodeid, head->how);
 		}
 	} else if (head->type == RSB_NOTIFIER_SIZES) {
 		for (size_t i = 0; i + sizeof(struct rsb_notifier_size) <= size;
@@ -98,8 +115,8 @@ carry_out(int fd, const struct rsb_notifier_head *head, const uint8_t *body, siz
 			memcpy(&file, body + i, sizeof(file));
 			r = tell_size(fd, &file);
 		}
-	} else if (head->type == RSB_NOTIFIER_ENTRY && size) {
-		r = tell_entry(fd, head->parent, (struct rsb_bytes){ .data = body, .size = size });
+	} else if (head->type == RSB_NOTIFIER_NAMES) {
+		r = tell_names(fd, body, size, head->how);
 	} else if (head->type == RSB_NOTIFIER_EPOCH) {
 		r = tell(fd, NOTIFY_INC_EPOCH, NULL, 0, (struct rsb_bytes){ .size = 0 });
 		if (r == -EINVAL)

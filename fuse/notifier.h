@@ -18,15 +18,20 @@ enum rsb_notifier_order {
 	RSB_NOTIFIER_ATTACH = 1, /* with a copy of /dev/fuse */
 	RSB_NOTIFIER_INODES,
 	RSB_NOTIFIER_SIZES,
-	RSB_NOTIFIER_ENTRY,
+	RSB_NOTIFIER_NAMES,
 	RSB_NOTIFIER_EPOCH, /* answered, as the next: int32_t, 0 or negative errno */
 	RSB_NOTIFIER_FENCE,
 };
 
 struct rsb_notifier_head {
-	uint32_t type;   /* enum rsb_notifier_order */
-	uint32_t pages;  /* INODES: not the attributes alone */
-	uint64_t parent; /* ENTRY */
+	uint32_t type; /* enum rsb_notifier_order */
+	uint32_t how;  /* INODES: not the attributes alone; NAMES: expire only */
+};
+
+/* Followed by the name and a NUL. */
+struct rsb_notifier_name {
+	uint64_t parent;
+	uint64_t size; /* without the NUL */
 };
 
 struct rsb_notifier_size {

@@ -28,6 +28,7 @@ struct rsb_notify {
 	struct rsb_task task;
 	int sock;
 	bool dead;             /* {lock} */
+	bool expires;          /* {lock} */
 	struct rsb_list queue; /* {lock} not sent yet */
 	size_t n_queued;       /* {lock} */
 	struct rsb_list sent;  /* {loop} sent, to be answered, in order */
@@ -295,7 +296,7 @@ join_last(struct rsb_notify *notify, const struct rsb_notifier_head *like, struc
 	if (!rsb_list_empty(&notify->queue)) {
 		last = rsb_list_entry(notify->queue.prev, struct order, link);
 		memcpy(&head, rsb_buf_head(&last->packet), sizeof(head));
-		joined = head.type == like->type && head.pages == like->pages &&
+		joined = head.type == like->type && head.how == like->how &&
 			 rsb_buf_append(&last->packet, body.data, body.size) >= 0;
 	}
 	rsb_mutex_unlock(&notify->lock);
@@ -312,7 +313,7 @@ post_some(struct rsb_notify *notify, const struct rsb_notifier_head *head, struc
 int
 rsb_notify_inode(struct rsb_notify *notify, uint64_t nodeid, bool pages)
 {
-	const struct rsb_notifier_head head = { .type = RSB_NOTIFIER_INODES, .pages = pages };
+	const struct rsb_notifier_head head = { .type = RSB_NOTIFIER_INODES, .how = pages };
 	const struct rsb_bytes body = { .data = (const uint8_t *)&nodeid, .size = sizeof(nodeid) };
 
 	return post_some(notify, &head, body);
@@ -328,18 +329,31 @@ rsb_notify_size(struct rsb_notify *notify, uint64_t nodeid, uint64_t size)
 		(struct rsb_bytes){ .data = (const uint8_t *)&file, .size = sizeof(file) });
 }
 
+void
+rsb_notify_set_expires(struct rsb_notify *notify, bool expires)
+{
+	rsb_mutex_lock(&notify->lock);
+	notify->expires = expires;
+	rsb_mutex_unlock(&notify->lock);
+}
+
 int
 rsb_notify_entry(struct rsb_notify *notify, uint64_t parent, const void *name, size_t size)
 {
-	const struct rsb_notifier_head head = { .type = RSB_NOTIFIER_ENTRY, .parent = parent };
-	char text[RSB_NAME_MAX + 1];
+	const struct rsb_notifier_name entry = { .parent = parent, .size = size };
+	struct rsb_notifier_head head = { .type = RSB_NOTIFIER_NAMES };
+	uint8_t body[sizeof(entry) + RSB_NAME_MAX + 1];
 
 	if (size > RSB_NAME_MAX)
 		return -ENAMETOOLONG;
-	memcpy(text, name, size);
-	text[size] = 0;
-	return post_new(notify, &head,
-		(struct rsb_bytes){ .data = (const uint8_t *)text, .size = size + 1 }, NULL, NULL);
+	memcpy(body, &entry, sizeof(entry));
+	memcpy(body + sizeof(entry), name, size);
+	body[sizeof(entry) + size] = 0;
+	rsb_mutex_lock(&notify->lock);
+	head.how = notify->expires;
+	rsb_mutex_unlock(&notify->lock);
+	return post_some(notify, &head,
+		(struct rsb_bytes){ .data = body, .size = sizeof(entry) + size + 1 });
 }
 
 int

@@ -40,6 +40,12 @@ rsb_nodiscard int rsb_notify_inode(struct rsb_notify *notify, uint64_t nodeid, b
  * attributes it asks for again.
  */
 rsb_nodiscard int rsb_notify_size(struct rsb_notify *notify, uint64_t nodeid, uint64_t size);
+/*
+ * Whether the kernel can take a name for one that it has to ask for again (FUSE_EXPIRE_ONLY, Linux
+ * 6.2), instead of one that is not there. false at first.
+ */
+void rsb_notify_set_expires(struct rsb_notify *notify, bool expires);
+/* A name is not to be believed any more. The listing of parent is not touched. */
 rsb_nodiscard int rsb_notify_entry(
 	struct rsb_notify *notify, uint64_t parent, const void *name, size_t size);
 /* All names at once. done's r: -EOPNOTSUPP when the kernel (before 6.16) cannot. */

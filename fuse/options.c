@@ -98,6 +98,7 @@ take_flag(struct rsb_options *o, const char *word)
 		{ "sync", &o->sync, true },
 		{ "async", &o->async, true },
 		{ "noepoch", &o->no_epoch, true },
+		{ "noexpire", &o->no_expire, true },
 		{ "noguard", &o->no_guard, true },
 	};
 

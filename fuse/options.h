@@ -42,6 +42,7 @@ struct rsb_options {
 	bool read_only;
 	unsigned int crashes; /* -o crashes=: as in struct rsb_supervise */
 	bool no_epoch;        /* for tests: as on a kernel before 6.16 */
+	bool no_expire;       /* for tests: as on one before 6.2, that has no epoch either */
 	bool no_guard;        /* for tests: git here is not guarded */
 	bool noexec;
 	bool upgrade; /* a mount that runs is to be served by this program */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "fuse/guard.h"
+#include "util/clock.h"
 
 /*
  * libfuse and the kernel know errno values up to 511; a reply beyond is dropped before its
@@ -49,16 +50,22 @@ attr_ttl(struct rsb_fs *fs, struct rsb_inode *inode)
 
 /* How long the kernel may keep the name. */
 static double
-name_ttl(struct rsb_fs *fs, const struct rsb_inode *parent, struct rsb_bytes name)
+name_ttl(struct rsb_fs *fs, const struct rsb_inode *parent, struct rsb_bytes name,
+	const struct rsb_inode *inode)
 {
-	struct rsb_inode *inode;
+	struct rsb_inode *known;
 	double ttl = rsb_cache_ttl(&fs->cache);
 
+	/* What is or may become a directory is never taken away from under who is in it. */
+	if (!fs->kernel_expires && (!inode || S_ISDIR(inode->attr.mode))) {
+		rsb_names_take_back(fs->names, parent, name);
+		return 0;
+	}
 	/* Only what our table says too: a reply that was overtaken is not in it. */
-	if (ttl > 0 && rsb_names_get(fs->names, parent, name, &inode) < 0 &&
+	if (ttl > 0 && rsb_names_get(fs->names, parent, name, &known) < 0 &&
 		!rsb_cache_valid(&fs->cache, parent->listed_gen))
 		return 0;
-	if (ttl > 0 && !fs->kernel_epoch && rsb_names_lend(fs->names, parent, name) < 0)
+	if (ttl > 0 && rsb_names_lend(fs->names, parent, name, rsb_now_ns()) < 0)
 		return 0;
 	return ttl;
 }
@@ -69,7 +76,7 @@ rsb_reply_param(struct rsb_fs *fs, const struct rsb_inode *parent, struct rsb_by
 {
 	struct fuse_entry_param e = { .ino = 0 };
 
-	e.entry_timeout = name_ttl(fs, parent, name);
+	e.entry_timeout = name_ttl(fs, parent, name, inode);
 	if (!inode)
 		return e;
 	e.ino = inode->nodeid;

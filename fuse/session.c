@@ -12,6 +12,7 @@
 #include <sys/uio.h>
 
 #include "fuse/ledger.h"
+#include "fuse/notify.h"
 #include "fuse/ops.h"
 #include "util/clock.h"
 #include "util/fd.h"
@@ -47,6 +48,22 @@ session_of(void *userdata)
 /* ---- what comes from the kernel ---- */
 
 static void
+look_at_expire(struct rsb_fs *fs, const uint8_t *data, size_t size)
+{
+	struct fuse_init_in init;
+	uint64_t flags;
+
+	if (size < sizeof(struct fuse_in_header) + offsetof(struct fuse_init_in, unused))
+		return;
+	memcpy(&init, data + sizeof(struct fuse_in_header), offsetof(struct fuse_init_in, unused));
+	flags = init.flags | (uint64_t)init.flags2 << 32;
+	fs->kernel_expires =
+		flags & FUSE_INIT_EXT && flags & FUSE_HAS_EXPIRE_ONLY && !fs->config.no_expire;
+	if (fs->notify)
+		rsb_notify_set_expires(fs->notify, fs->kernel_expires);
+}
+
+static void
 look_at_init(struct rsb_fuse_session *session, const uint8_t *data, size_t size)
 {
 	struct fuse_in_header head;
@@ -59,6 +76,7 @@ look_at_init(struct rsb_fuse_session *session, const uint8_t *data, size_t size)
 	memcpy(&init, data + sizeof(head), offsetof(struct fuse_init_in, flags2));
 	session->init_unique = head.unique;
 	session->init_flags = init.flags;
+	look_at_expire(session->fs, data, size);
 	if (size > RSB_SHARED_INIT_MAX)
 		return;
 	memcpy(session->fs->shared->head.init, data, size);

@@ -21,7 +21,7 @@
 #include "util/cleanup.h"
 
 /* Goes up with every change of the layout: another build may take the memory over. */
-#define RSB_SHARED_MAGIC UINT64_C(0x7273626d61703037)
+#define RSB_SHARED_MAGIC UINT64_C(0x7273626d61703038)
 #define RSB_SHARED_FLIGHTS_MAX 16384u /* requests of the kernel under way */
 #define RSB_SHARED_CALLS_MAX (2u * RSB_CALLS_MAX)
 #define RSB_SHARED_NAME_PIECE 16u

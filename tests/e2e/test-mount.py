@@ -57,8 +57,8 @@ def test_edit_and_command_see_each_other(tmp):
     alternate(tmp)
 
 
-def test_the_same_on_a_kernel_without_epochs(tmp):
-    alternate(tmp, "noepoch")
+def test_the_same_on_a_kernel_that_cannot_expire(tmp):
+    alternate(tmp, "noexpire")
 
 
 def test_what_is_left_behind_keeps_the_cache_off(tmp):

@@ -23,10 +23,10 @@ RUNS = [
     ("one file", 1, (), 2000, 30000),
     ("many files", 8, (), 2000, 40000),
     ("many files in sync mode", 8, ("sync",), 500, 15000),
-    ("without epochs", 3, ("noepoch",), 500, 15000),
+    ("on a kernel that cannot expire", 3, ("noexpire",), 500, 15000),
     ("a tree", None, (), 4000, 60000),
     ("a tree in sync mode", None, ("sync",), 1000, 20000),
-    ("a tree without epochs", None, ("noepoch",), 1000, 20000),
+    ("a tree on such a kernel", None, ("noexpire",), 1000, 20000),
 ]
 
 

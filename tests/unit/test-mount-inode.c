@@ -5,7 +5,6 @@
 
 #include "fuse/handle.h"
 #include "fuse/ledger.h"
-#include "fuse/names.h"
 #include "tests/unit/unit.h"
 
 struct world {
@@ -251,98 +250,6 @@ START_TEST(what_lies_in_a_directory_moves_with_it)
 }
 END_TEST
 
-START_TEST(names_are_found_absent_or_unknown)
-{
-	struct rsb_inode *got = NULL;
-	struct rsb_names *names;
-	struct rsb_inode *root;
-	struct rsb_inode *a;
-	struct world w;
-
-	world_new(&w);
-	root = rsb_inode_root(w.inodes);
-	ck_assert_int_eq(rsb_names_new(100, &names), 0);
-	a = given(&w, 5, 100);
-	ck_assert_int_eq(rsb_names_get(names, root, rsb_bytes_str("a"), &got), -ENOENT);
-	rsb_names_put(names, root, rsb_bytes_str("a"), a);
-	rsb_names_put(names, root, rsb_bytes_str("b"), NULL);
-	rsb_inode_unref(a);
-	ck_assert_int_eq(rsb_names_get(names, root, rsb_bytes_str("a"), &got), 1);
-	ck_assert_ptr_eq(got, a);
-	ck_assert_int_eq(rsb_names_get(names, root, rsb_bytes_str("b"), &got), 0);
-	rsb_names_drop(names, root, rsb_bytes_str("b"));
-	ck_assert_int_eq(rsb_names_get(names, root, rsb_bytes_str("b"), &got), -ENOENT);
-	rsb_names_clear(names);
-	ck_assert_uint_eq(rsb_names_count(names), 0);
-	ck_assert_uint_eq(w.forgot_id, 5);
-	rsb_names_free(names);
-	world_free(&w);
-}
-END_TEST
-
-START_TEST(the_oldest_name_gives_way)
-{
-	struct rsb_inode *got;
-	struct rsb_names *names;
-	struct rsb_inode *root;
-	struct world w;
-	char name[2] = "a";
-
-	world_new(&w);
-	root = rsb_inode_root(w.inodes);
-	ck_assert_int_eq(rsb_names_new(3, &names), 0);
-	root->listed_gen = 9;
-	for (; name[0] <= 'd'; name[0]++)
-		rsb_names_put(names, root, rsb_bytes_str(name), NULL);
-	ck_assert_uint_eq(rsb_names_count(names), 3);
-	ck_assert_int_eq(rsb_names_get(names, root, rsb_bytes_str("a"), &got), -ENOENT);
-	ck_assert_int_eq(rsb_names_get(names, root, rsb_bytes_str("d"), &got), 0);
-	/* The directory is not known as a whole any more. */
-	ck_assert_uint_eq(root->listed_gen, 0);
-	rsb_names_free(names);
-	world_free(&w);
-}
-END_TEST
-
-static void
-count_name(void *arg, uint64_t parent_nodeid, struct rsb_bytes name)
-{
-	size_t *n = arg;
-
-	ck_assert_uint_eq(parent_nodeid, 1);
-	ck_assert_uint_eq(name.size, 1);
-	(*n)++;
-}
-
-START_TEST(lent_names_are_claimed_back_once)
-{
-	struct rsb_inode *got;
-	struct rsb_names *names;
-	struct rsb_inode *root;
-	struct world w;
-	size_t n = 0;
-
-	world_new(&w);
-	root = rsb_inode_root(w.inodes);
-	ck_assert_int_eq(rsb_names_new(100, &names), 0);
-	ck_assert_int_eq(rsb_names_lend(names, root, rsb_bytes_str("a")), -ENOENT);
-	rsb_names_put(names, root, rsb_bytes_str("a"), NULL);
-	ck_assert_int_eq(rsb_names_lend(names, root, rsb_bytes_str("a")), 0);
-	ck_assert_int_eq(rsb_names_lend(names, root, rsb_bytes_str("a")), 0);
-	/* Dropping it does not take it from the kernel. */
-	rsb_names_clear(names);
-	ck_assert_int_eq(rsb_names_get(names, root, rsb_bytes_str("a"), &got), -ENOENT);
-	ck_assert_uint_eq(rsb_names_count(names), 1);
-	rsb_names_reclaim(names, count_name, &n);
-	ck_assert_uint_eq(n, 1);
-	rsb_names_reclaim(names, count_name, &n);
-	ck_assert_uint_eq(n, 1);
-	ck_assert_uint_eq(rsb_names_count(names), 0);
-	rsb_names_free(names);
-	world_free(&w);
-}
-END_TEST
-
 START_TEST(nodes_come_back_with_another_process)
 {
 	uint64_t n_counted = 0;
@@ -479,9 +386,6 @@ main(void)
 		knows_how_deep_a_link_lies,
 		what_has_several_places_counts_as_the_least_deep,
 		what_lies_in_a_directory_moves_with_it,
-		names_are_found_absent_or_unknown,
-		the_oldest_name_gives_way,
-		lent_names_are_claimed_back_once,
 		nodes_come_back_with_another_process,
 		handles_hold_their_node,
 		a_full_table_returns_the_gift_and_recovers,
