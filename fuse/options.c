@@ -152,6 +152,9 @@ take_words(struct rsb_options *o, const char *text, struct rsb_diag *diag)
 		r = take_flag(o, word);
 		if (r == 0)
 			r = take_value(o, word);
+		/* One that mount(8) has put behind others; there is no comma in its value then. */
+		if (r == 0 && is_override(word))
+			r = take_override(o, word) < 0 ? -ENOMEM : 1;
 		if (r == 0 && !o->sloppy)
 			r = rsb_diag_set(diag, -EINVAL, "unknown mount option '%s'", word);
 	}

@@ -431,7 +431,7 @@ def test_mount_by_mount(world):
         fstab = f"{world.tmp}/fstab"
         mount = world.fresh("mnt")
         with open(fstab, "w", encoding="ascii") as f:
-            f.write(f"{box.name} {mount} fuse.rsb noauto,_netdev,nofail 0 0\n")
+            f.write(f"{box.name} {mount} fuse.rsb noauto,_netdev,nofail,exec.grace=5s,mount.sync=on 0 0\n")
         script = f"mount --bind {sbin} /sbin; {{}}; cat {mount}/file; umount {mount}"
         for how in (f"mount -t fuse.rsb -o ro {box.name} {mount}", f"mount -T {fstab} {mount}"):
             r = world.run_with_mounts(script.format(how))
