@@ -85,6 +85,7 @@ static void
 make_config(struct near *near, bool cgroups)
 {
 	static const gid_t groups[] = { 0 };
+	struct rlimit limit;
 
 	(void)snprintf(near->workspace, sizeof(near->workspace), "/tmp/rsb-near-XXXXXX");
 	ck_assert_ptr_nonnull(mkdtemp(near->workspace));
@@ -101,7 +102,11 @@ make_config(struct near *near, bool cgroups)
 		.is_root = getuid() == 0,
 	};
 	ck_assert_int_ge(near->config.root_fd, 0);
-	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &near->config.cmd_nofile), 0);
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	near->config.cmd_nofile = limit;
+	/* As sidecar/main.c does: a login gives 1024, which 200 commands at once come to. */
+	limit.rlim_cur = limit.rlim_max;
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	if (cgroups)
 		(void)rsb_cgroups_new(&near->config.cgroups); /* else the other rung */
 }
