@@ -313,7 +313,9 @@ near_step(struct near *near, int timeout_ms)
 	near_pump(near);
 	ck_assert(!near->lost);
 	ck_assert_int_eq(rsb_session_tick(near->host, now_ns), 0);
-	ck_assert_int_eq(rsb_session_tick(near->sess->proto, now_ns), 0);
+	/* What it is not told is no fault of the host's, however slow a sanitizer makes this. */
+	if (!near->deaf)
+		ck_assert_int_eq(rsb_session_tick(near->sess->proto, now_ns), 0);
 	ck_assert_int_eq(rsb_loop_step(near->loop, timeout_ms), 0);
 }
 
