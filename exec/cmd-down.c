@@ -137,7 +137,7 @@ stop(struct down *down, const struct rsb_where *where, char **env, struct rsb_di
 	/* what cannot be asked is no worse than what answers */
 	if (rsb_daemon_look(where, &look, NULL) >= 0)
 		down->cut_off = look.cut_off;
-	if (look.mounted && !down->cut_off) {
+	if (look.mounted && !down->cut_off && !down->no_sync) {
 		rsb_treesync_settle(where->socket);
 		r = sync_out(down, where, env, diag);
 	}

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "exec/verbs.h"
@@ -130,17 +129,6 @@ show(const struct rsb_verb_call *call, const char *dir, uint64_t last)
 	return r < 0 || !rsb_verb_has(call, 'f') ? r : follow(log, json);
 }
 
-/* -EINVAL: it is none. */
-static int
-read_number(const char *text, uint64_t *ret_number)
-{
-	char *end;
-
-	errno = 0;
-	*ret_number = strtoull(text, &end, 10);
-	return *text >= '0' && *text <= '9' && !*end && errno == 0 ? 0 : -EINVAL;
-}
-
 static int
 run_events(const struct rsb_verb *verb, const struct rsb_verb_call *call)
 {
@@ -151,7 +139,7 @@ run_events(const struct rsb_verb *verb, const struct rsb_verb_call *call)
 	int r;
 
 	for (size_t i = 0; i < call->n_own; i++)
-		if (call->own[i].c == 'n' && read_number(call->own[i].value, &last) < 0)
+		if (call->own[i].c == 'n' && rsb_str_u64(call->own[i].value, UINT64_MAX, &last) < 0)
 			return rsb_verb_usage(verb, "-n takes a number of events");
 	r = rsb_where_find(call->words[0], call->env, &where, &diag);
 	if (r >= 0) {
