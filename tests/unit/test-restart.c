@@ -72,25 +72,28 @@ START_TEST(says_that_an_end_is_unknown)
 }
 END_TEST
 
-START_TEST(knows_of_two_writes_of_a_file_which_was_begun)
+START_TEST(knows_of_the_writes_of_a_file_which_were_begun)
 {
 	struct far *far = far_new(true);
-	uint64_t first, second;
+	uint64_t first, second, third;
 
 	ck_assert_int_eq(far_reply(far, far_create(far, "log", 10), NULL), 0);
 	ck_assert_int_eq(far_reply(far, far_append(far, 10, "one\n"), NULL), 0);
-	first = far_append(far, 10, "stall after\n");
-	second = far_append(far, 10, "two\n");
+	first = far_append(far, 10, "stall after one\n");
+	second = far_append(far, 10, "stall after two\n");
+	third = far_append(far, 10, "two\n");
 	far_until_stalled(far);
 	far_kill(far);
-	/* And once more, before it could say so. */
+	/* And once more, in the next one, before the first was heard of. */
 	far_until(far, far->n_anew == 1);
 	far_send(far);
+	far_wait_stalled(far);
 	far_kill(far);
 	ck_assert_int_eq(far_reply(far, first, NULL), -ENOTCONN);
-	ck_assert_int_eq(far_reply(far, second, NULL), 0);
+	ck_assert_int_eq(far_reply(far, second, NULL), -ENOTCONN);
+	ck_assert_int_eq(far_reply(far, third, NULL), 0);
 	ck_assert_int_eq(far_reply(far, far_append(far, 10, "three\n"), NULL), 0);
-	check_text(far, "log", "one\nstall after\ntwo\nthree\n");
+	check_text(far, "log", "one\nstall after one\nstall after two\ntwo\nthree\n");
 	far_free(far);
 }
 END_TEST
@@ -403,7 +406,7 @@ main(void)
 	const TTest *const tests[] = {
 		goes_on_when_it_was_idle,
 		says_that_an_end_is_unknown,
-		knows_of_two_writes_of_a_file_which_was_begun,
+		knows_of_the_writes_of_a_file_which_were_begun,
 		answers_as_the_process_before,
 		loses_the_session_without_a_journal,
 		finds_what_was_moved_meanwhile,
