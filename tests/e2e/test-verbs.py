@@ -351,8 +351,9 @@ def test_up_takes_over_from_a_daemon_without_a_mount(world):
 def test_time_between_term_and_kill(world):
     """exec.grace is that of the daemon, which sees the client go."""
     with world.sandbox(up=("-o", "exec.grace=500ms")) as box:
-        p = subprocess.Popen(["rsb-exec", "sh", "-c", "trap 'echo term >> log' TERM; echo runs; "
-                              "while :; do sleep 0.05; done"],
+        # A child that a shell has just forked may still have its trap.
+        p = subprocess.Popen(["rsb-exec", "sh", "-c", "mkfifo /tmp/fifo; exec 3<>/tmp/fifo; trap 'echo term >> log' TERM; "
+                              "echo runs; while :; do read line <&3; done"],
                              cwd=box.mount, env=world.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
         equal(p.stdout.readline(), b"runs\n")
         p.kill()
