@@ -103,6 +103,7 @@ start(struct rsb_apicall *call, const struct create *create, uint32_t slot)
 		.idmap = !host->options->no_idmap,
 		.uid_base = UID_FIRST + slot % UID_SLOTS * UID_STEP,
 		.timeout_ns = (uint64_t)create->timeout_sec * RSB_NSEC_PER_SEC,
+		.cap_ns = host->options->cap_ns,
 		.auto_pause = create->auto_pause,
 		.secure = create->secure,
 		.env = create->env,

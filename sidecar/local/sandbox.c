@@ -26,6 +26,7 @@ struct rsb_sandbox {
 	size_t refs;           /* {lock} */
 	enum phase phase;      /* {lock} */
 	uint64_t started_wall; /* {lock} */
+	uint64_t last_ns;      /* {lock} monotonic: it cannot end later; 0: no cap */
 	uint64_t end_ns;       /* {lock} monotonic; while it runs */
 	uint64_t end_wall;     /* {lock} */
 	bool killed;           /* {lock} asked for */
@@ -36,6 +37,7 @@ struct rsb_sandbox {
 	char token[RSB_IDENTITY_TOKEN_SIZE];
 	bool secure;
 	bool auto_pause;
+	uint64_t cap_ns;
 	struct rsb_json *metadata;
 	struct rsb_inlets *inlets;
 	void (*leaving)(void *arg, struct rsb_sandbox *sandbox);
@@ -106,6 +108,7 @@ sandbox_alloc(const struct rsb_sandbox_spec *spec, struct rsb_sandbox **ret_sand
 	s->proc = (struct rsb_boxproc)RSB_BOXPROC_INIT;
 	s->secure = spec->secure;
 	s->auto_pause = spec->auto_pause;
+	s->cap_ns = spec->cap_ns;
 	s->leaving = spec->leaving;
 	s->on_gone = spec->gone;
 	s->arg = spec->arg;
@@ -237,6 +240,28 @@ start_keeper(struct rsb_sandbox *s)
 	return r;
 }
 
+static void
+set_end_locked(struct rsb_sandbox *s, uint64_t timeout_ns, bool only_longer) RSB_REQUIRES(s->lock)
+{
+	uint64_t now = rsb_now_ns(), end = now + timeout_ns;
+
+	if (s->last_ns)
+		end = rsb_min(end, s->last_ns);
+	if (only_longer && end <= s->end_ns)
+		return;
+	s->end_ns = end;
+	s->end_wall = rsb_wall_ns() + end - now;
+}
+
+/* It runs from now on. */
+static void
+begin_locked(struct rsb_sandbox *s, uint64_t timeout_ns) RSB_REQUIRES(s->lock)
+{
+	s->started_wall = rsb_wall_ns();
+	s->last_ns = s->cap_ns ? rsb_now_ns() + s->cap_ns : 0;
+	set_end_locked(s, timeout_ns, false);
+}
+
 static int
 start(struct rsb_sandbox *s, const struct rsb_sandbox_spec *spec, struct rsb_diag *diag)
 {
@@ -254,8 +279,9 @@ start(struct rsb_sandbox *s, const struct rsb_sandbox_spec *spec, struct rsb_dia
 		return r;
 	r = rsb_inlets_new(s->proc.control, &s->inlets);
 	if (r == 0) {
-		s->started_wall = rsb_wall_ns();
-		r = rsb_sandbox_set_timeout(s, spec->timeout_ns, false);
+		rsb_mutex_lock(&s->lock);
+		begin_locked(s, spec->timeout_ns);
+		rsb_mutex_unlock(&s->lock);
 	}
 	if (r == 0)
 		r = start_keeper(s);
@@ -350,17 +376,6 @@ wake(struct rsb_sandbox *s)
 	(void)!write(s->wake_fd, &one, sizeof(one)); /* EAGAIN: rung enough */
 }
 
-static void
-set_end_locked(struct rsb_sandbox *s, uint64_t timeout_ns, bool only_longer) RSB_REQUIRES(s->lock)
-{
-	uint64_t end = rsb_now_ns() + timeout_ns;
-
-	if (only_longer && end <= s->end_ns)
-		return;
-	s->end_ns = end;
-	s->end_wall = rsb_wall_ns() + timeout_ns;
-}
-
 int
 rsb_sandbox_set_timeout(struct rsb_sandbox *s, uint64_t timeout_ns, bool only_longer)
 {
@@ -443,8 +458,7 @@ rsb_sandbox_resume(struct rsb_sandbox *s, uint64_t timeout_ns)
 		r = rsb_ask_thaw(s->proc.control);
 		rsb_inlets_join(s->inlets);
 		rsb_mutex_lock(&s->lock);
-		s->started_wall = rsb_wall_ns();
-		set_end_locked(s, timeout_ns, false);
+		begin_locked(s, timeout_ns);
 		set_phase_locked(s, RUNNING);
 		rsb_mutex_unlock(&s->lock);
 	}

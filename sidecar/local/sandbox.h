@@ -29,6 +29,7 @@ struct rsb_sandbox_spec {
 	bool idmap; /* see bootcfg.h */
 	uint32_t uid_base;
 	uint64_t timeout_ns;
+	uint64_t cap_ns;           /* of each time that it runs; 0: none */
 	bool auto_pause;           /* at its end; else it is killed */
 	bool secure;               /* with a token */
 	struct rsb_json *env;      /* borrowed, may be NULL */
@@ -62,8 +63,8 @@ uint64_t rsb_sandbox_end_ns(struct rsb_sandbox *sandbox);
 bool rsb_sandbox_is_paused(struct rsb_sandbox *sandbox);
 
 /*
- * The end is timeout_ns from now; with only_longer, unless it is later already. -EBUSY: it is
- * paused.
+ * The end is timeout_ns from now, or at the cap; with only_longer, unless it is later already.
+ * -EBUSY: it is paused.
  */
 rsb_nodiscard int rsb_sandbox_set_timeout(
 	struct rsb_sandbox *sandbox, uint64_t timeout_ns, bool only_longer);

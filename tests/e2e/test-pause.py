@@ -117,4 +117,45 @@ def test_paused_at_its_end(world):
             check(not os.path.exists(box.path("other")), "a stat that waits for it is answered")
 
 
+def state_at_host(world, sandbox):
+    return json.loads(world.api("GET", f"/sandboxes/{sandbox}"))["state"]
+
+
+def test_left_alone_it_rests_until_it_is_used(world):
+    with world.sandbox(up=("-o", "sandbox.ttl=2s", "-o", "keeper.idle_limit=1s")) as box:
+        sandbox = box.status()["sandbox"]
+        # A command is a use, however long it is silent.
+        box.exec("sleep", "4")
+        equal(state_at_host(world, sandbox), "running")
+        box.write("file", b"x")
+        uses = (lambda: box.read("file"), lambda: box.sh("cat file").encode())
+        for use in uses[:harness.how_many(1, 1, 2)]:  # each takes the 15 seconds that a host gives at least
+            harness.wait_until(lambda: box.status()["state"] == "resting", 20, "it rests")
+            equal(state_at_host(world, sandbox), "paused")
+            start = time.monotonic()
+            equal(use(), b"x")
+            print(f"     it was there after {time.monotonic() - start:.2f} s")
+            equal(state_at_host(world, sandbox), "running")
+        kinds = [e["kind"] for e in box.events()]
+        check({"idle", "resting", "resuming"} <= set(kinds), kinds)
+        check(not set(kinds) & {"unknown", "epoch", "lost", "failing"}, kinds)
+
+
+def test_the_hosts_limit_begins_anew(world):
+    """The host ends each session after 12 seconds; a pause begins it anew, and nobody waits then."""
+    with world.own_server("--session-cap", "12s"), world.sandbox() as box:
+        sandbox = box.status()["sandbox"]
+        kinds = lambda: [e["kind"] for e in box.events()]
+        box.sh("sleep 1000 >/dev/null 2>&1 & echo $! >pid")
+        harness.wait_until(lambda: "limit" in kinds(), 20, "it is said that something is in the way")
+        check("renewing" not in kinds(), kinds())
+        box.sh("kill $(cat pid)")
+        harness.wait_until(lambda: "renewing" in kinds(), 20, "it is renewed")
+        harness.wait_until(lambda: box.status()["state"] == "live", 20, "it is back")
+        first = json.loads(world.api("GET", f"/sandboxes/{sandbox}"))
+        harness.wait_until(lambda: kinds().count("renewing") > 1, 20, "and again")
+        check(json.loads(world.api("GET", f"/sandboxes/{sandbox}"))["endAt"] > first["endAt"], "its end has moved")
+        check(not set(kinds()) & {"unknown", "epoch", "lost", "failing"}, kinds())
+
+
 harness.main(globals())
