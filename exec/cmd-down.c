@@ -288,7 +288,7 @@ const struct rsb_verb rsb_verb_down = {
 	.usage = "down [OPTION]... [SANDBOX]",
 	.help = "Sync a sandbox out, unmount it, and do with it what sandbox.on_down says: pause it.",
 	.more = "      --kill            end it, with everything in it\n"
-		"      --pause           pause it, where its host can, which rsb-local cannot\n"
+		"      --pause           pause it, until it is used again\n"
 		"      --leave           let it run until its time is over\n"
 		"      --no-sync         leave the directory that it was made of as it is\n"
 		"  -f, --force           also while files are open in the mount, or if it cannot be\n"

@@ -63,6 +63,7 @@ struct rsb_config {
 	} sandbox;
 	struct {
 		uint64_t heartbeat_ns;
+		uint64_t idle_limit_ns; /* 0: none */
 		uint64_t recover_wait_ns;
 	} keeper;
 	struct {

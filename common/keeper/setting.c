@@ -58,6 +58,7 @@ static const struct row rows[] = {
 	{ "sandbox", "internet", BOOL, 0, AT(sandbox.internet), "true", NULL, 0, 0 },
 	{ "sandbox", "max", NUMBER, 0, AT(sandbox.max), "4", NULL, 1, 1000 },
 	{ "keeper", "heartbeat", TIME, 0, AT(keeper.heartbeat_ns), "30s", NULL, SEC, 3600 * SEC },
+	{ "keeper", "idle_limit", TIME, 0, AT(keeper.idle_limit_ns), "0", NULL, 0, 30 * 24 * 3600 * SEC },
 	{ "keeper", "recover_wait", TIME, HARMLESS, AT(keeper.recover_wait_ns), "60s", NULL, 0, 24 * 3600 * SEC },
 	{ "sync", "exclude", LIST, HARMLESS, AT(sync.exclude), "node_modules .pnpm-store .venv __pycache__", NULL, 0, 0 },
 	{ "sync", "out_on_down", BOOL, 0, AT(sync.out_on_down), "true", NULL, 0, 0 },
