@@ -130,7 +130,9 @@ under_lock(struct sync *sync, const struct rsb_where *where, char **env, struct 
 	RSB_CLEANUP(rsb_verb_session_done) struct rsb_verb_session session = { 0 };
 	struct rsb_verb_session_of of = { .root = where->root,
 		.name = where->state.name,
-		.project_dir = where->state.local_dir };
+		.project_dir = where->state.local_dir,
+		.sync = true,
+		.builtin = sync->tree.builtin };
 	int r;
 
 	r = rsb_verb_session_open(&session, &of, sync->tree.common, env, diag);
@@ -185,6 +187,7 @@ read_call(struct sync *sync, const struct rsb_verb_call *call)
 	sync->tree.dry_run = sync->direction == STATUS || rsb_verb_has(call, 'n');
 	sync->tree.delete_many = rsb_verb_has(call, 'D');
 	sync->tree.trust_git = rsb_verb_has(call, 'G');
+	sync->tree.builtin = rsb_verb_has(call, 'B') || sync->direction > IN;
 	if (sync->direction == RESOLVE)
 		return !sync->word                  ? "what is to be resolved?"
 		       : sync->ours == sync->theirs ? "resolve takes one of --ours and --theirs"
@@ -211,6 +214,7 @@ static const struct option options[] = {
 	{ "dry-run", no_argument, NULL, 'n' },
 	{ "delete-many", no_argument, NULL, 'D' },
 	{ "trust-git", no_argument, NULL, 'G' },
+	{ "builtin", no_argument, NULL, 'B' },
 	{ "exclude", required_argument, NULL, 'x' },
 	{ "ours", no_argument, NULL, 'O' },
 	{ "theirs", no_argument, NULL, 'T' },
@@ -227,6 +231,7 @@ const struct rsb_verb rsb_verb_sync = {
 		"      --delete-many     also delete more than 20 files and a tenth of all\n"
 		"      --trust-git       also bring hooks and settings of git\n"
 		"      --exclude PATTERN leave out what matches, gitignore syntax\n"
+		"      --builtin         whatever sync.in_command and sync.out_command say\n"
 		"      --ours, --theirs  which side of a conflict is kept\n",
 	.letters = "n" RSB_VERB_LETTERS,
 	.options = options,
