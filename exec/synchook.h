@@ -24,8 +24,9 @@ struct rsb_synchook {
 /* "sync.out_command"; NULL: none is set. */
 const char *rsb_synchook_key(const struct rsb_config *config, bool out);
 /*
- * Under the lock of syncs, and no other. Its status: 0, or 1 if conflicts remain. -EIO: another one;
- * those of rsb_hook_run(); each with a sentence. A signal that ends us ends it first. Main thread.
+ * Under the lock of syncs, and no other. Its status: 0, or 1 if conflicts remain. -EIO: another
+ * one; those of rsb_hook_run(); each with a sentence. A signal that ends us ends it first. Main
+ * thread.
  */
 rsb_nodiscard int rsb_synchook_run(const struct rsb_synchook *hook, struct rsb_diag *diag);
 /* Whether we are called by one that runs now, for the sandbox of state_dir. */

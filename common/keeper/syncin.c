@@ -7,7 +7,7 @@
 
 #include "keeper/gitconfig.h"
 #include "keeper/manifest.h"
-#include "keeper/sides.h"
+#include "keeper/syncfetch.h"
 #include "util/cleanup.h"
 
 #define REMOVED_MAX ((size_t)256 << 20)
@@ -176,15 +176,28 @@ pass_notice(void *arg, const char *text)
 		in->sync->notice(in->sync->arg, text);
 }
 
+/* Both sides may have made the same of it. */
+static bool
+is_doubtful_conflict(const struct rsb_syncplan_job *job)
+{
+	return job->act == RSB_MERGE_CONFLICT && rsb_syncfetch_unsure(job);
+}
+
 static int
 plan(struct in *in, const struct rsb_sync_far *far, struct rsb_diag *diag)
 {
 	RSB_CLEANUP(rsb_sides_done) struct rsb_sides sides = { 0 };
+	RSB_CLEANUP(rsb_syncfetch_done)
+	struct rsb_syncfetch fetch = {
+		.out = in->out, .sides = &sides, .wanted = is_doubtful_conflict
+	};
 	int r;
 
 	r = rsb_sides_open(&sides, in->out, far, diag);
 	if (r >= 0)
 		r = rsb_syncplan_make(&sides.plan, diag);
+	if (r >= 0)
+		r = rsb_syncfetch_run(&fetch, diag);
 	for (size_t i = 0; r >= 0 && i < sides.plan.n; i++)
 		if (sides.plan.jobs[i].act != RSB_MERGE_REMOVE)
 			r = choose(in, &sides.plan.jobs[i]);

@@ -11,25 +11,17 @@
 
 #include "keeper/manifest.h"
 #include "keeper/publish.h"
-#include "keeper/sides.h"
-#include "keeper/stage.h"
+#include "keeper/syncfetch.h"
 #include "util/beneath.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
-#include "util/fd.h"
-#include "util/pack.h"
 #include "util/str.h"
-
-#define WANTED_MAX ((size_t)256 << 20)
-/* What may come beyond the sizes that were listed: files that grow, and tries. */
-#define SLACK ((uint64_t)256 << 20)
 
 struct run {
 	const struct rsb_syncout *out;
 	struct rsb_sides sides;
 	struct rsb_syncplan *plan; /* of sides */
-	struct rsb_tree staged;
-	struct rsb_stage *stage;
+	struct rsb_syncfetch fetch;
 	struct rsb_publish *publish;
 	struct rsb_syncout_stats stats;
 };
@@ -38,9 +30,8 @@ static void
 run_done(struct run *run)
 {
 	rsb_publish_free(run->publish);
-	rsb_stage_close(run->stage);
+	rsb_syncfetch_done(&run->fetch);
 	rsb_sides_done(&run->sides);
-	rsb_tree_done(&run->staged);
 }
 
 char *
@@ -51,102 +42,6 @@ rsb_sync_conflict_path(const char *path)
 	size_t name = rsb_min(strlen(path + dir), NAME_MAX - strlen(RSB_SYNC_CONFLICT));
 
 	return rsb_str_printf("%.*s%s", (int)(dir + name), path, RSB_SYNC_CONFLICT);
-}
-
-/* ---- what comes ---- */
-
-static bool
-is_fetched(const struct run *run, const struct rsb_syncplan_job *job)
-{
-	/* A dry run asks only about what else nobody can tell. */
-	return rsb_syncplan_wants(job) && (!run->out->dry_run || job->unsure);
-}
-
-static int
-ask(struct run *run, struct rsb_tar_limits *ret_limits, struct rsb_diag *diag)
-{
-	RSB_CLEANUP(rsb_buf_done) struct rsb_buf wanted = { .max = WANTED_MAX };
-	int r = 0;
-
-	*ret_limits = (struct rsb_tar_limits){ .files = 1, .size = SLACK };
-	for (size_t i = 0; i < run->plan->n && r >= 0; i++) {
-		const struct rsb_syncplan_job *job = &run->plan->jobs[i];
-
-		if (!is_fetched(run, job))
-			continue;
-		r = rsb_buf_append(&wanted, job->at.path, strlen(job->at.path) + 1);
-		ret_limits->files += 4;
-		ret_limits->size += rsb_min(job->at.there->size, UINT64_MAX / 2 - ret_limits->size);
-	}
-	if (r < 0 || !rsb_buf_len(&wanted))
-		return r;
-	r = rsb_haul_begin(run->sides.haul, RSB_HAUL_PACK, diag);
-	if (r < 0)
-		return r;
-	r = rsb_haul_write(run->sides.haul, rsb_buf_view(&wanted));
-	if (r >= 0)
-		r = rsb_haul_end_writing(run->sides.haul);
-	if (r < 0)
-		rsb_haul_explain(run->sides.haul, r, diag);
-	return r < 0 ? r : 1;
-}
-
-static void
-moved(void *arg, uint64_t bytes)
-{
-	struct run *run = arg;
-	const struct rsb_sync *sync = run->out->sync;
-
-	run->stats.packed += bytes;
-	if (sync->progress)
-		sync->progress(sync->arg, &(struct rsb_sync_stats){ .bytes = run->stats.packed });
-}
-
-/* What it could not read in peace: neither taken nor gone. */
-static void
-tell_left_out(struct run *run)
-{
-	rsb_autoclose int fd = rsb_beneath_open(
-		rsb_stage_fd(run->stage), RSB_PACK_LEFT_OUT, O_RDONLY | O_NONBLOCK);
-	RSB_CLEANUP(rsb_buf_done) struct rsb_buf text = { .max = RSB_PACK_LEFT_OUT_MAX };
-
-	if (fd < 0 || rsb_fd_read_all(fd, &text) < 0 || rsb_buf_append(&text, "", 1) < 0)
-		return;
-	for (size_t at = 0; at < rsb_buf_len(&text);) {
-		const char *path = (const char *)rsb_buf_head(&text) + at;
-
-		struct rsb_syncplan_job *job = rsb_syncplan_find(run->plan, path);
-
-		if (job)
-			rsb_syncplan_miss(job, "it cannot be read, or changes meanwhile");
-		at += strlen(path) + 1;
-	}
-}
-
-static int
-fetch(struct run *run, struct rsb_diag *diag)
-{
-	struct rsb_stage_fill fill = { .moved = moved, .arg = run };
-	int r;
-
-	r = ask(run, &fill.limits, diag);
-	if (r < 0)
-		return r;
-	if (r > 0) {
-		fill.haul = run->sides.haul;
-		r = rsb_stage_open(run->sides.root_fd, run->out->name, &run->stage, diag);
-		if (r >= 0)
-			r = rsb_stage_fill(run->stage, &fill, diag);
-		if (r >= 0 && !run->out->dry_run)
-			r = rsb_stage_flush(run->stage);
-		if (r >= 0)
-			r = rsb_stage_tree(run->stage, &run->staged);
-		if (r < 0)
-			return r;
-		tell_left_out(run);
-	}
-	rsb_syncplan_settle(run->plan, &run->staged);
-	return 0;
 }
 
 /* ---- what is done ---- */
@@ -375,19 +270,24 @@ rsb_sync_out(const struct rsb_syncout *out, const struct rsb_sync_far *far,
 
 	r = rsb_sides_open(&run.sides, out, far, diag);
 	run.plan = &run.sides.plan;
+	run.fetch = (struct rsb_syncfetch){ .out = out,
+		.sides = &run.sides,
+		/* A dry run asks only about what else nobody can tell. */
+		.wanted = out->dry_run ? rsb_syncfetch_unsure : rsb_syncplan_wants,
+		.publishes = !out->dry_run };
 	if (r >= 0)
 		r = rsb_syncplan_make(run.plan, diag);
 	if (r >= 0)
-		r = fetch(&run, diag);
+		r = rsb_syncfetch_run(&run.fetch, diag);
 	if (r >= 0)
 		r = check_deletes(&run, diag);
 	if (r >= 0 && !out->dry_run) {
 		/* Without a stage there is nothing to put, but there may be something to remove. */
-		if (!run.stage)
-			r = rsb_stage_open(run.sides.root_fd, out->name, &run.stage, diag);
+		if (!run.fetch.stage)
+			r = rsb_stage_open(run.sides.root_fd, out->name, &run.fetch.stage, diag);
 		if (r >= 0)
 			r = rsb_publish_new(
-				run.sides.root_fd, rsb_stage_fd(run.stage), &run.publish);
+				run.sides.root_fd, rsb_stage_fd(run.fetch.stage), &run.publish);
 		if (r >= 0)
 			r = publish(&run, diag);
 		if (r >= 0)
@@ -396,6 +296,7 @@ rsb_sync_out(const struct rsb_syncout *out, const struct rsb_sync_far *far,
 	if (r < 0)
 		return r;
 	tell_all(&run);
+	run.stats.packed = run.fetch.packed;
 	*ret_stats = run.stats;
 	return 0;
 }

@@ -7,6 +7,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "keeper/gitindex.h"
 #include "keeper/gitout.h"
 #include "util/cleanup.h"
 #include "util/str.h"
@@ -64,11 +65,12 @@ is_plain(const struct rsb_tree_leaf *leaf)
 	return S_ISREG(leaf->mode) || S_ISDIR(leaf->mode) || S_ISLNK(leaf->mode);
 }
 
-/* Two files that only their contents can tell apart. */
+/* Two files that only their contents can tell apart; an index of any size may say the same. */
 static bool
 is_alike(const struct rsb_tree_leaf *a, const struct rsb_tree_leaf *b)
 {
-	return a && b && S_ISREG(a->mode) && a->mode == b->mode && a->size == b->size;
+	return a && b && S_ISREG(a->mode) && a->mode == b->mode &&
+	       (a->size == b->size || rsb_gitindex_is(a->path));
 }
 
 static const char *
