@@ -96,11 +96,17 @@ in_done(struct in *in)
 }
 
 static void
-tell(struct in *in, enum rsb_syncout_item item, const struct rsb_syncplan_job *job, const char *why)
+tell_path(struct in *in, enum rsb_syncout_item item, const char *path, const char *why)
 {
 	in->stats.items[item]++;
 	if (in->out->item)
-		in->out->item(in->sync->arg, item, job->at.path, why);
+		in->out->item(in->sync->arg, item, path, why);
+}
+
+static void
+tell(struct in *in, enum rsb_syncout_item item, const struct rsb_syncplan_job *job, const char *why)
+{
+	tell_path(in, item, job->at.path, why);
 }
 
 static int
@@ -108,7 +114,13 @@ choose(struct in *in, const struct rsb_syncplan_job *job)
 {
 	const bool open = job->at.base && job->at.base->conflict;
 	const bool gives = job->act == RSB_MERGE_GIVE;
+	char path[RSB_SYNCPLAN_PATH_SIZE];
 
+	if (job->unit == RSB_SYNCPLAN_UNIT_FIRST)
+		tell_path(in, RSB_SYNCOUT_CONFLICTS, rsb_syncplan_unit(job, path),
+			RSB_SYNCPLAN_UNIT_WHY);
+	if (job->unit && !job->object)
+		return 0;
 	if (job->unknown && !job->held)
 		tell(in, RSB_SYNCOUT_MISSED, job, "its directory cannot be read");
 	else if (job->act == RSB_MERGE_CONFLICT && !job->held)

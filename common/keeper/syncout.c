@@ -47,12 +47,18 @@ rsb_sync_conflict_path(const char *path)
 /* ---- what is done ---- */
 
 static void
-tell(struct run *run, enum rsb_syncout_item item, const struct rsb_syncplan_job *job,
-	const char *why)
+tell_path(struct run *run, enum rsb_syncout_item item, const char *path, const char *why)
 {
 	run->stats.items[item]++;
 	if (run->out->item)
-		run->out->item(run->out->sync->arg, item, job->at.path, why);
+		run->out->item(run->out->sync->arg, item, path, why);
+}
+
+static void
+tell(struct run *run, enum rsb_syncout_item item, const struct rsb_syncplan_job *job,
+	const char *why)
+{
+	tell_path(run, item, job->at.path, why);
 }
 
 static bool
@@ -68,7 +74,8 @@ clear(struct run *run, struct rsb_syncplan_job *job)
 	const bool goes = job->act == RSB_MERGE_DROP;
 	int r;
 
-	if (job->held || !(goes || (job->act == RSB_MERGE_TAKE && is_swap_of_kinds(job))))
+	if (rsb_syncplan_stays(job) ||
+		!(goes || (job->act == RSB_MERGE_TAKE && is_swap_of_kinds(job))))
 		return 0;
 	if (S_ISDIR(job->at.here->mode))
 		r = rsb_publish_remove_dir(run->publish, job->at.path);
@@ -109,13 +116,39 @@ put_beside(struct run *run, struct rsb_syncplan_job *job)
 	return rsb_publish_put(run->publish, path, job->at.path, there ? &old : NULL);
 }
 
+/* An object whose directory a gc took away here. */
+static int
+make_parent(struct run *run, const char *path)
+{
+	rsb_autofree char *dir = strdup(path);
+	char *slash = dir ? strrchr(dir, '/') : NULL;
+
+	if (!slash)
+		return -ENOENT;
+	*slash = '\0';
+	return rsb_publish_dir(run->publish, dir);
+}
+
+static int
+put(struct run *run, const struct rsb_syncplan_job *job)
+{
+	const struct rsb_merge_path *at = &job->at;
+	const struct rsb_stamp *old = at->here && !is_swap_of_kinds(job) ? &at->here->here : NULL;
+	int r = rsb_publish_put(run->publish, at->path, at->path, old);
+
+	if (r != -ENOENT || !job->object)
+		return r;
+	r = make_parent(run, at->path);
+	return r < 0 ? r : rsb_publish_put(run->publish, at->path, at->path, old);
+}
+
 static int
 bring(struct run *run, struct rsb_syncplan_job *job)
 {
 	const struct rsb_merge_path *at = &job->at;
 	int r;
 
-	if (job->held)
+	if (rsb_syncplan_stays(job))
 		return 0;
 	if (job->act == RSB_MERGE_CONFLICT) {
 		r = job->staged ? put_beside(run, job) : 0;
@@ -123,10 +156,8 @@ bring(struct run *run, struct rsb_syncplan_job *job)
 	} else if (job->act != RSB_MERGE_TAKE || (!job->staged && !S_ISDIR(at->there->mode))) {
 		return 0;
 	} else {
-		r = S_ISDIR(at->there->mode)
-			    ? rsb_publish_dir(run->publish, at->path)
-			    : rsb_publish_put(run->publish, at->path, at->path,
-				      at->here && !is_swap_of_kinds(job) ? &at->here->here : NULL);
+		r = S_ISDIR(at->there->mode) ? rsb_publish_dir(run->publish, at->path)
+					     : put(run, job);
 		job->done = r >= 0;
 	}
 	if (r == -EAGAIN)
@@ -181,30 +212,43 @@ publish(struct run *run, struct rsb_diag *diag)
 /* ---- the whole ---- */
 
 static void
+tell_job(struct run *run, const struct rsb_syncplan_job *job)
+{
+	const bool does = job->done || run->out->dry_run;
+
+	if (job->unknown && !job->held)
+		tell(run, RSB_SYNCOUT_MISSED, job, "its directory cannot be read");
+	else if (job->held)
+		tell(run, job->missed ? RSB_SYNCOUT_MISSED : RSB_SYNCOUT_HELD, job, job->held);
+	else if (rsb_syncplan_stays(job))
+		return; /* told with its repository */
+	else if (job->act == RSB_MERGE_CONFLICT)
+		tell(run, RSB_SYNCOUT_CONFLICTS, job,
+			!job->at.there  ? "changed here, gone there"
+			: !job->at.here ? "gone here, changed there"
+					: "changed on both sides");
+	else if (job->act == RSB_MERGE_TAKE && does)
+		tell(run, RSB_SYNCOUT_COMES, job, NULL);
+	else if (job->act == RSB_MERGE_DROP && does)
+		tell(run, RSB_SYNCOUT_GOES, job, NULL);
+	else if (job->at.base && job->at.base->conflict && job->act != RSB_MERGE_NOTHING)
+		tell(run, RSB_SYNCOUT_CONFLICTS, job, "not resolved yet");
+	else if (job->act == RSB_MERGE_GIVE || job->act == RSB_MERGE_REMOVE)
+		tell(run, RSB_SYNCOUT_STAYS, job, NULL);
+}
+
+static void
 tell_all(struct run *run)
 {
+	char path[RSB_SYNCPLAN_PATH_SIZE];
+
 	for (size_t i = 0; i < run->plan->n; i++) {
 		const struct rsb_syncplan_job *job = &run->plan->jobs[i];
-		const bool does = job->done || run->out->dry_run;
 
-		if (job->unknown && !job->held)
-			tell(run, RSB_SYNCOUT_MISSED, job, "its directory cannot be read");
-		else if (job->held)
-			tell(run, job->missed ? RSB_SYNCOUT_MISSED : RSB_SYNCOUT_HELD, job,
-				job->held);
-		else if (job->act == RSB_MERGE_CONFLICT)
-			tell(run, RSB_SYNCOUT_CONFLICTS, job,
-				!job->at.there  ? "changed here, gone there"
-				: !job->at.here ? "gone here, changed there"
-						: "changed on both sides");
-		else if (job->act == RSB_MERGE_TAKE && does)
-			tell(run, RSB_SYNCOUT_COMES, job, NULL);
-		else if (job->act == RSB_MERGE_DROP && does)
-			tell(run, RSB_SYNCOUT_GOES, job, NULL);
-		else if (job->at.base && job->at.base->conflict && job->act != RSB_MERGE_NOTHING)
-			tell(run, RSB_SYNCOUT_CONFLICTS, job, "not resolved yet");
-		else if (job->act == RSB_MERGE_GIVE || job->act == RSB_MERGE_REMOVE)
-			tell(run, RSB_SYNCOUT_STAYS, job, NULL);
+		if (job->unit == RSB_SYNCPLAN_UNIT_FIRST)
+			tell_path(run, RSB_SYNCOUT_CONFLICTS, rsb_syncplan_unit(job, path),
+				RSB_SYNCPLAN_UNIT_WHY);
+		tell_job(run, job);
 	}
 }
 

@@ -2,6 +2,7 @@
 #include "keeper/syncplan.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -116,6 +117,42 @@ hash_here(const struct rsb_syncplan *plan, const struct rsb_merge_path *at)
 		(void)rsb_tree_hash(plan->root_fd, here);
 }
 
+/*
+ * Whatever a sandbox deletes or writes over is not lost here, so its 'git gc' is no reason to ask;
+ * and nobody's gc takes what the other side still needs.
+ */
+static void
+keep_object(struct rsb_syncplan_job *job)
+{
+	const struct rsb_merge_path *at = &job->at;
+
+	job->object = true;
+	if (at->here && at->there && S_ISDIR(at->here->mode) != S_ISDIR(at->there->mode))
+		return;
+	if (!at->here && job->act == RSB_MERGE_CONFLICT)
+		job->act = RSB_MERGE_TAKE;
+	else if ((at->here && at->there) ||
+		 job->act != (at->here ? RSB_MERGE_GIVE : RSB_MERGE_TAKE))
+		job->kept = true;
+	if (job->kept)
+		job->act = RSB_MERGE_NOTHING;
+}
+
+static void
+decide_in_repository(const struct rsb_syncplan *plan, struct rsb_syncplan_job *job)
+{
+	struct rsb_gitout_place place;
+
+	if (job->act == RSB_MERGE_NOTHING ||
+		(job->act != RSB_MERGE_CONFLICT && !strcasestr(job->at.path, "objects")) ||
+		!rsb_gitout_find(job->at.path, &plan->here, &plan->there, &place))
+		return;
+	if (place.part == RSB_GITOUT_OBJECT)
+		keep_object(job);
+	else if (place.part == RSB_GITOUT_SCRATCH && job->act == RSB_MERGE_CONFLICT)
+		job->act = RSB_MERGE_NOTHING;
+}
+
 static void
 decide(const struct rsb_syncplan *plan, struct rsb_syncplan_job *job)
 {
@@ -137,6 +174,7 @@ decide(const struct rsb_syncplan *plan, struct rsb_syncplan_job *job)
 		(void)rsb_tree_hash(plan->root_fd, at->here);
 	job->unsure = there == RSB_MERGE_CHANGED &&
 		      (is_alike(at->there, at->base) || is_alike(at->there, at->here));
+	decide_in_repository(plan, job);
 	job->held = why_held(plan, job);
 }
 
@@ -246,12 +284,64 @@ settle(struct rsb_syncplan_job *job, const struct rsb_tree *staged)
 	}
 }
 
+/* In conflict, now or since an earlier sync. */
+static bool
+is_open(const struct rsb_syncplan_job *job)
+{
+	if (job->held || job->unknown || job->object || job->unit)
+		return false;
+	return job->act == RSB_MERGE_CONFLICT ||
+	       (job->act != RSB_MERGE_NOTHING && job->at.base && job->at.base->conflict);
+}
+
+static bool
+is_of_root(const struct rsb_syncplan_job *job, const char *path, size_t root)
+{
+	const char *at = job->at.path;
+
+	return strncmp(at, path, root) == 0 && (!root || !at[root] || at[root] == '/');
+}
+
+/* All of the repository, where job i is in conflict. */
+static void
+unite(struct rsb_syncplan *plan, size_t i, size_t root)
+{
+	const char *path = plan->jobs[i].at.path;
+	size_t first = i;
+
+	while (first > 0 && is_of_root(&plan->jobs[first - 1], path, root))
+		first--;
+	for (size_t k = first; k < plan->n && is_of_root(&plan->jobs[k], path, root); k++) {
+		plan->jobs[k].unit_root = root;
+		plan->jobs[k].unit = k == first ? RSB_SYNCPLAN_UNIT_FIRST : RSB_SYNCPLAN_UNIT;
+	}
+}
+
 void
 rsb_syncplan_settle(struct rsb_syncplan *plan, const struct rsb_tree *staged)
 {
+	struct rsb_gitout_place place;
+
 	for (size_t i = 0; i < plan->n; i++)
 		if (rsb_syncplan_wants(&plan->jobs[i]))
 			settle(&plan->jobs[i], staged);
+	for (size_t i = 0; i < plan->n; i++)
+		if (is_open(&plan->jobs[i]) &&
+			rsb_gitout_find(plan->jobs[i].at.path, &plan->here, &plan->there, &place))
+			unite(plan, i, place.root);
+}
+
+const char *
+rsb_syncplan_unit(const struct rsb_syncplan_job *job, char path[static RSB_SYNCPLAN_PATH_SIZE])
+{
+	(void)snprintf(path, RSB_SYNCPLAN_PATH_SIZE, "%.*s", (int)job->unit_root, job->at.path);
+	return job->unit_root ? path : ".";
+}
+
+bool
+rsb_syncplan_stays(const struct rsb_syncplan_job *job)
+{
+	return job->held || (job->unit && !job->object);
 }
 
 void
@@ -261,10 +351,11 @@ rsb_syncplan_count(const struct rsb_syncplan *plan, size_t *ret_drop, size_t *re
 	for (size_t i = 0; i < plan->n; i++) {
 		const struct rsb_syncplan_job *job = &plan->jobs[i];
 
-		if (!job->at.base || !job->at.base->mode || S_ISDIR(job->at.base->mode))
+		if (!job->at.base || !job->at.base->mode || S_ISDIR(job->at.base->mode) ||
+			job->object)
 			continue;
 		++*ret_all;
-		*ret_drop += job->act == RSB_MERGE_DROP && !job->held;
+		*ret_drop += job->act == RSB_MERGE_DROP && !rsb_syncplan_stays(job);
 	}
 }
 
@@ -299,6 +390,8 @@ add_conflict(struct rsb_tree *tree, const struct rsb_syncplan_job *job)
 
 	if (job->staged)
 		leaf = *job->staged;
+	else if (rsb_tree_leaf_is(job->at.there, S_IFDIR))
+		leaf = *job->at.there;
 	leaf.conflict = true;
 	leaf.here = (struct rsb_stamp){ 0 };
 	if (job->at.there)
@@ -306,12 +399,21 @@ add_conflict(struct rsb_tree *tree, const struct rsb_syncplan_job *job)
 	return rsb_tree_add(tree, &leaf);
 }
 
+/* What happened there to a part of a repository: noted for who resolves all of it. */
+static bool
+is_in_united_conflict(const struct rsb_syncplan_job *job)
+{
+	return job->unit && !job->object && !job->held &&
+	       (job->act == RSB_MERGE_CONFLICT || job->act == RSB_MERGE_TAKE ||
+		       job->act == RSB_MERGE_DROP);
+}
+
 static int
 add_next(struct rsb_tree *tree, const struct rsb_syncplan_job *job)
 {
 	const struct rsb_merge_path *at = &job->at;
 
-	if (job->act == RSB_MERGE_CONFLICT && job->done)
+	if ((job->act == RSB_MERGE_CONFLICT && job->done) || is_in_united_conflict(job))
 		return add_conflict(tree, job);
 	if (job->done && job->act == RSB_MERGE_DROP)
 		return 0;
@@ -320,7 +422,7 @@ add_next(struct rsb_tree *tree, const struct rsb_syncplan_job *job)
 	if (job->done || (job->act == RSB_MERGE_NOTHING && !job->unknown && at->here && at->there))
 		return add_both(tree, job);
 	/* Gone on both sides. */
-	if (!at->base || (job->act == RSB_MERGE_NOTHING && !job->unknown))
+	if (!at->base || (job->act == RSB_MERGE_NOTHING && !job->unknown && !job->kept))
 		return 0;
 	return rsb_tree_add(tree, at->base);
 }

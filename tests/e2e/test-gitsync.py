@@ -83,4 +83,108 @@ def test_the_same_on_both_sides_is_no_conflict_for_sync_in(world):
         check(not pathlib.Path(source, ".rsb").exists(), "no stage is left")
 
 
+def test_commits_on_both_sides_are_one_conflict(world):
+    with repository(world) as (box, source):
+        commit(world, source, "here", "h")
+        box.sh("echo -n t > there; git add there; git commit -q -m there; git branch more")
+        before = git(world, source, "for-each-ref")
+        r = world.rsb("sync", "out", box.name, check_status=1)
+        equal(r.stderr.count(b"is in conflict"), 1, r.stderr)
+        check(b".git is in conflict: git changed it on both sides" in r.stderr and b"git pull --no-rebase" in r.stderr, r.stderr)
+        equal(git(world, source, "for-each-ref"), before, "no branch appears or moves")
+        check(not list(source.glob(".git/**/*.rsb-conflict")), "nothing lies in it")
+        equal(git(world, source, "fsck", "--no-dangling"), "", "all objects are whole")
+        for way in ("in", "out", "status"):
+            equal(paths(sync(world, box, way, status=1), "conflicts"), [".git"])
+        equal(box.sh("git log --format=%s -1").strip(), "there", "nor does anything go in")
+        # What the message says: what came in is committed and merged in the mount, and then theirs.
+        git(world, box.mount, "add", "-A")
+        git(world, box.mount, "commit", "-q", "-m", "rest")
+        git(world, box.mount, "pull", "-q", "--no-rebase", "--no-edit", str(source), "main")
+        r = world.run("rsb", "sync", "resolve", ".git", "--theirs", cwd=source)
+        check(b"'rsb sync out' brings it" in r.stdout, r.stdout)
+        sync(world, box, "out")
+        equal(git(world, source, "status", "--porcelain"), "")
+        for name in ("here", "there", "rest", "f0"):
+            check(f"\n{name}\n" in git(world, source, "log", "--format=%s") + "\n", name)
+        check("more" in git(world, source, "branch"), "and what else there is")
+        equal({k: paths(sync(world, box, "status"), k) for k in ALL}, {k: [] for k in ALL})
+
+
+def test_our_side_of_a_repository(world):
+    with repository(world) as (box, source):
+        commit(world, source, "here", "h")
+        box.sh("echo -n t > there; git add there; git commit -q -m there")
+        theirs = box.sh("git rev-parse HEAD").strip()
+        sync(world, box, "out", status=1)
+        check(theirs in git(world, source, "fsck", "--lost-found"), "their commit is here, and nobody's")
+        r = world.run("rsb", "sync", "resolve", ".git/HEAD", "--ours", cwd=source)
+        check(b"'rsb sync in' brings it there" in r.stdout, r.stdout)
+        sync(world, box, "in")
+        equal(box.sh("git log --format=%s -1; git fsck --no-dangling").strip(), "here")
+        equal(box.sh(f"git log --format=%s -1 {theirs}").strip(), "there", "their commit is there still")
+        sync(world, box, "out")
+        equal(git(world, source, "log", "--format=%s", "-1"), "here")
+
+
+def test_resolve_takes_a_directory_and_all(world):
+    with repository(world) as (box, source):
+        (source / "d").mkdir()
+        for name in ("d/a", "d/b", "c"):
+            (source / name).write_text("old", encoding="utf-8")
+        sync(world, box, "in")
+        for name in ("d/a", "d/b", "c"):
+            (source / name).write_text("here", encoding="utf-8")
+            box.sh(f"echo -n there > {name}")
+        equal(paths(sync(world, box, "out", status=1), "conflicts"), ["c", "d/a", "d/b"])
+        r = world.rsb("sync", "resolve", "--all", check_status=2)
+        r = world.rsb("sync", "resolve", "c", "--all", "--ours", check_status=2)
+        answer = json.loads(world.run("rsb", "sync", "resolve", "d", "--theirs", "--json", cwd=source).stdout)
+        equal((answer["resolved"], answer["kept"]), (2, "theirs"))
+        equal([(source / n).read_text(encoding="utf-8") for n in ("d/a", "d/b", "c")], ["there", "there", "here"])
+        world.run("rsb", "sync", "resolve", "--all", "--ours", cwd=source)
+        r = world.run("rsb", "sync", "resolve", "--all", "--ours", cwd=source, check_status=125)
+        harness.sentence(r, "no conflict")
+        check(not list(source.glob("**/*.rsb-conflict")), "no copies are left")
+        sync(world, box, "in")
+        equal(box.sh("cat c d/a d/b"), "heretherethere")
+
+
+def test_a_gc_there_is_no_reason_to_ask(world):
+    with repository(world, 40) as (box, source):
+        box.sh("echo -n t > there; git add there; git commit -q -m there; git gc -q --prune=now")
+        before = {p for p in source.glob(".git/objects/**/*") if p.is_file()}
+        answer = sync(world, box, "out")
+        equal([p for p in paths(answer, "goes") if "/objects/" in p], [])
+        equal(before - set(source.glob(".git/objects/**/*")), set(), "no object that was here goes")
+        equal(git(world, source, "fsck"), "")
+        equal(git(world, source, "log", "--format=%s", "-1"), "there")
+        # A gc here then makes them few, and takes nothing away there.
+        git(world, source, "gc", "-q", "--prune=now")
+        sync(world, box, "in")
+        box.sh("git fsck; echo -n u > u; git add u; git commit -q -m u")
+        sync(world, box, "out")
+        equal(git(world, source, "fsck"), "")
+        equal(git(world, source, "log", "--format=%s", "-1"), "u")
+
+
+def test_objects_are_not_taken_away_or_spoilt(world):
+    """By a sandbox that deletes all of them, or writes something else under their names."""
+    with repository(world, 5) as (box, source):
+        git(world, source, "gc", "-q")
+        sync(world, box, "in")
+        box.sh("for f in $(find .git/objects -type f -name '*.pack'); do chmod 644 $f; echo bad > $f; done")
+        sync(world, box, "out")
+        equal(git(world, source, "fsck"), "")
+        box.sh("rm -rf .git/objects/*/*")
+        sync(world, box, "out")
+        equal(git(world, source, "fsck"), "")
+        # Other files of a repository are counted as ever.
+        box.sh("for i in $(seq 40); do cp .git/HEAD .git/refs/heads/b$i; done")
+        sync(world, box, "out")
+        box.sh("rm .git/refs/heads/b*")
+        r = world.rsb("sync", "out", box.name, check_status=125)
+        check(b"40 of " in r.stderr, r.stderr)
+
+
 harness.main(globals())
