@@ -82,7 +82,8 @@ judge(struct down *down, const struct rsb_where *where, struct rsb_treesync *syn
 		down->no_sync = true; /* nor a second time */
 		return 0;
 	}
-	down->changed += sync->stats.items[RSB_SYNCOUT_COMES];
+	down->changed +=
+		sync->stats.items[RSB_SYNCOUT_COMES] + sync->stats.items[RSB_SYNCOUT_PARTLY];
 	down->removed += sync->stats.items[RSB_SYNCOUT_GOES];
 	if (sync->stats.items[RSB_SYNCOUT_MISSED] && !down->force)
 		return say_stays(where,

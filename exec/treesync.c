@@ -18,6 +18,7 @@ static const char *const keys[] = {
 	[RSB_SYNCOUT_COMES] = "comes",
 	[RSB_SYNCOUT_GOES] = "goes",
 	[RSB_SYNCOUT_CONFLICTS] = "conflicts",
+	[RSB_SYNCOUT_PARTLY] = "partly",
 	[RSB_SYNCOUT_HELD] = "held",
 	[RSB_SYNCOUT_MISSED] = "missed",
 	[RSB_SYNCOUT_STAYS] = "stays",
@@ -59,7 +60,7 @@ on_item(void *arg, enum rsb_syncout_item item, const char *path, const char *why
 {
 	struct rsb_treesync *sync = arg;
 	const bool warns = item == RSB_SYNCOUT_CONFLICTS || item == RSB_SYNCOUT_MISSED ||
-			   (item == RSB_SYNCOUT_HELD && !sync->again);
+			   item == RSB_SYNCOUT_PARTLY || (item == RSB_SYNCOUT_HELD && !sync->again);
 	char shown[SHOWN_MAX];
 
 	/* Names are the sandbox's: no bytes of theirs reach a terminal. */
@@ -73,7 +74,9 @@ on_item(void *arg, enum rsb_syncout_item item, const char *path, const char *why
 	} else if (warns && !sync->common->quiet) {
 		rsb_progress_clear(&sync->progress);
 		(void)fprintf(stderr, "rsb %s: %s %s: %s\n", sync->verb->name, shown,
-			item == RSB_SYNCOUT_CONFLICTS ? "is in conflict" : "is left as it was",
+			item == RSB_SYNCOUT_CONFLICTS ? "is in conflict"
+			: item == RSB_SYNCOUT_PARTLY  ? "comes only in part"
+						      : "is left as it was",
 			why ? why : "");
 	}
 }
@@ -241,7 +244,7 @@ rsb_treesync_say(const struct rsb_treesync *sync)
 		(void)printf("%s %s: %llu changed, %llu removed, %llu in conflict, %llu left as "
 			     "they were\n",
 			sync->session->state.name, sync->out ? "synced out" : "synced in",
-			(unsigned long long)n[RSB_SYNCOUT_COMES],
+			(unsigned long long)n[RSB_SYNCOUT_COMES] + n[RSB_SYNCOUT_PARTLY],
 			(unsigned long long)n[RSB_SYNCOUT_GOES],
 			(unsigned long long)n[RSB_SYNCOUT_CONFLICTS],
 			(unsigned long long)n[RSB_SYNCOUT_HELD] + n[RSB_SYNCOUT_MISSED]);

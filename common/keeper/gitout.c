@@ -5,11 +5,13 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "keeper/gitconfig.h"
 #include "util/cleanup.h"
 #include "util/str.h"
 
-#define WHY_FILE "git would run programs from it"
-#define WHY_REPO "it would make its directory a repository for git"
+#define BRINGS "; 'rsb sync out --trust-git' brings it"
+#define WHY_FILE "git here would take orders from it" BRINGS
+#define WHY_REPO "it would make its directory a repository for git here" BRINGS
 
 static bool
 is_name(const char *name, size_t size, const char *what)
@@ -139,6 +141,21 @@ rsb_gitout_held(
 	if (is_named_by_anybody(below))
 		return held_elsewhere(leaf->path, strchr(below, '/'), here, there);
 	return NULL;
+}
+
+bool
+rsb_gitout_is_settings(const char *path)
+{
+	bool itself = false;
+	const char *below = behind_git(path, &itself);
+	rsb_autofree char *dir = below ? strdup(below) : NULL;
+	char *slash = dir ? strrchr(dir, '/') : NULL;
+
+	if (!dir || !rsb_gitconfig_is_config(path) || is_named_by_anybody(below))
+		return false;
+	if (slash)
+		*slash = '\0';
+	return !slash || !is_order(dir);
 }
 
 /* ---- parts ---- */

@@ -18,6 +18,9 @@
 const char *rsb_gitout_held(const struct rsb_tree_leaf *leaf, const struct rsb_tree *here,
 	const struct rsb_tree *there);
 
+/* The settings of a repository, which may come in part (keeper/gitsettings.h). */
+bool rsb_gitout_is_settings(const char *path);
+
 enum rsb_gitout_part {
 	RSB_GITOUT_OTHER,
 	RSB_GITOUT_OBJECT,  /* or a directory of some; its name says what it holds */

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "keeper/gitsettings.h"
 #include "util/beneath.h"
 #include "util/cleanup.h"
 #include "util/fd.h"
@@ -90,6 +91,18 @@ tell_left_out(const struct rsb_syncfetch *fetch)
 	}
 }
 
+static int
+filter(const struct rsb_syncfetch *fetch)
+{
+	struct rsb_syncplan *plan = &fetch->sides->plan;
+	int r = 0;
+
+	for (size_t i = 0; i < plan->n && r >= 0; i++)
+		if (plan->jobs[i].filtered)
+			r = rsb_gitsettings_filter(plan, &plan->jobs[i], fetch->stage);
+	return r;
+}
+
 int
 rsb_syncfetch_run(struct rsb_syncfetch *fetch, struct rsb_diag *diag)
 {
@@ -103,6 +116,8 @@ rsb_syncfetch_run(struct rsb_syncfetch *fetch, struct rsb_diag *diag)
 		r = rsb_stage_open(fetch->sides->root_fd, fetch->out->name, &fetch->stage, diag);
 		if (r >= 0)
 			r = rsb_stage_fill(fetch->stage, &fill, diag);
+		if (r >= 0)
+			r = filter(fetch);
 		if (r >= 0 && fetch->publishes)
 			r = rsb_stage_flush(fetch->stage);
 		if (r >= 0)

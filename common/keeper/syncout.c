@@ -227,6 +227,8 @@ tell_job(struct run *run, const struct rsb_syncplan_job *job)
 			!job->at.there  ? "changed here, gone there"
 			: !job->at.here ? "gone here, changed there"
 					: "changed on both sides");
+	else if (job->act == RSB_MERGE_TAKE && does && job->partly)
+		tell(run, RSB_SYNCOUT_PARTLY, job, job->said);
 	else if (job->act == RSB_MERGE_TAKE && does)
 		tell(run, RSB_SYNCOUT_COMES, job, NULL);
 	else if (job->act == RSB_MERGE_DROP && does)

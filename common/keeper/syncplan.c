@@ -22,6 +22,8 @@ rsb_syncplan_done(struct rsb_syncplan *plan)
 	rsb_tree_done(&plan->here);
 	rsb_tree_done(&plan->base);
 	rsb_tree_done(&plan->there);
+	for (size_t i = 0; i < plan->n; i++)
+		free(plan->jobs[i].said);
 	free(plan->jobs);
 	free(plan->closed);
 	*plan = (struct rsb_syncplan){ 0 };
@@ -88,7 +90,11 @@ why_held(const struct rsb_syncplan *plan, const struct rsb_syncplan_job *job)
 	if (job->act != RSB_MERGE_DROP && S_ISLNK(leaf->mode) &&
 		rsb_syncplan_leads_out(leaf->path, leaf->target))
 		return "it is a link that leads out";
-	return plan->trust_git ? NULL : rsb_gitout_held(leaf, &plan->here, &plan->there);
+	if (plan->trust_git || job->filtered)
+		return NULL;
+	return job->act == RSB_MERGE_CONFLICT && rsb_gitout_is_settings(leaf->path)
+		       ? "it changed on both sides, and that of here stays"
+		       : rsb_gitout_held(leaf, &plan->here, &plan->there);
 }
 
 static int
@@ -175,6 +181,9 @@ decide(const struct rsb_syncplan *plan, struct rsb_syncplan_job *job)
 	job->unsure = there == RSB_MERGE_CHANGED &&
 		      (is_alike(at->there, at->base) || is_alike(at->there, at->here));
 	decide_in_repository(plan, job);
+	job->filtered = job->act == RSB_MERGE_TAKE && rsb_tree_leaf_is(at->there, S_IFREG) &&
+			rsb_gitout_is_settings(at->path);
+	job->unsure = job->unsure || job->filtered;
 	job->held = why_held(plan, job);
 }
 

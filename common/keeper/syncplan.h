@@ -17,6 +17,9 @@ struct rsb_syncplan_job {
 	enum rsb_merge_act act;
 	const char *held; /* why it is not done; NULL: it is */
 	bool missed;      /* and that is by no rule: it should have been, and could not */
+	bool filtered;    /* settings of git, of which only some may come */
+	bool partly;      /* not all of them come: what it said */
+	char *said;       /* about that; ours */
 	/*
 	 * Only its stamp says that it changed there, so its contents decide; or both sides may have
 	 * made the same of it.

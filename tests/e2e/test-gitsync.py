@@ -187,4 +187,78 @@ def test_objects_are_not_taken_away_or_spoilt(world):
         check(b"40 of " in r.stderr, r.stderr)
 
 
+def setting(world, where, key):
+    return git(world, where, "config", "--local", "--get", key, check_status=None)
+
+
+def test_harmless_settings_come_out(world):
+    with repository(world) as (box, source):
+        git(world, source, "config", "core.pager", "less -X")
+        sync(world, box, "in")
+        before = (source / ".git/config").read_bytes()
+        box.sh("git config branch.main.description d; git config core.fsmonitor /evil; git config core.pager evil")
+        r = world.rsb("sync", "out", "--dry-run", box.name)
+        check(b"partly: .git/config: " in r.stdout and b"(core.pager)" in r.stdout, r.stdout)
+        equal((source / ".git/config").read_bytes(), before, "a dry run changes nothing")
+        r = world.rsb("sync", "out", box.name)
+        check(b".git/config comes only in part" in r.stderr and b"'rsb sync out --trust-git'" in r.stderr, r.stderr)
+        equal([setting(world, source, k) for k in ("branch.main.description", "core.fsmonitor", "core.pager")], ["d", "", "less -X"])
+        equal({k: paths(sync(world, box, "status"), k) for k in ALL}, {k: [] for k in ALL})
+        # Nothing harmless is new: it stays, and why is said.
+        box.sh("git config core.sshCommand /evil")
+        held, = (item for item in sync(world, box, "out")["held"] if item["path"] == ".git/config")
+        check("(core.pager)" in held["why"], held)
+        # All harmless: it comes whole.
+        box.sh("git config --unset core.fsmonitor; git config --unset core.sshCommand; git config core.pager 'less -X'; git config user.name n")
+        answer = sync(world, box, "out")
+        check(".git/config" in paths(answer, "comes"), answer)
+        equal(setting(world, source, "user.name"), "n")
+        box.sh("git config core.fsmonitor /evil")
+        sync(world, box, "out", "--trust-git")
+        equal(setting(world, source, "core.fsmonitor"), "/evil")
+
+
+def test_settings_with_credentials_stay(world):
+    source = pathlib.Path(world.fresh("src"))
+    git(world, source, "init", "-q", "-b", "main")
+    git(world, source, "remote", "add", "origin", "https://me:secret@example.org/x")
+    with world.sandbox(str(source)) as box:
+        box.sh("git config user.name n")
+        for more in ((), ("--trust-git",)):
+            held, = (item for item in sync(world, box, "out", *more)["held"] if item["path"] == ".git/config")
+            check("credentials" in held["why"], held)
+        equal(setting(world, source, "remote.origin.url"), "https://me:secret@example.org/x")
+
+
+def test_settings_that_are_no_settings_stay(world):
+    """A second name of another file, a link, or too much."""
+    with repository(world) as (box, source):
+        before = (source / ".git/config").read_bytes()
+        for script in ("rm .git/config; echo 'x' > other; ln other .git/config", "rm .git/config; ln -s ../other .git/config",
+                       "rm .git/config; head -c 300000 /dev/zero | tr '\\0' '#' > .git/config"):
+            box.sh(script)
+            check(".git/config" in paths(sync(world, box, "out"), "held"), script)
+            equal((source / ".git/config").read_bytes(), before, script)
+        equal((source / "other").read_text(encoding="utf-8"), "x\n")
+
+
+def test_settings_changed_on_both_sides(world):
+    with repository(world) as (box, source):
+        git(world, source, "config", "user.name", "here")
+        box.sh("git config user.name there; echo -n n > new; git add new; git commit -q -m new")
+        answer = sync(world, box, "out")
+        check("both sides" in [i["why"] for i in answer["held"] if i["path"] == ".git/config"][0], answer["held"])
+        equal((setting(world, source, "user.name"), git(world, source, "log", "--format=%s", "-1")), ("here", "new"))
+
+
+def test_a_repository_made_there_comes_whole(world):
+    source = pathlib.Path(world.fresh("src"))
+    (source / "f").write_text("f", encoding="utf-8")
+    with world.sandbox(str(source)) as box:
+        box.sh("git init -q -b main; git config user.name n; git config user.email e@example.org; git add f; git commit -q -m one")
+        sync(world, box, "out")
+        equal((git(world, source, "log", "--format=%s"), setting(world, source, "user.name")), ("one", "n"))
+        equal(git(world, source, "status", "--porcelain"), "")
+
+
 harness.main(globals())

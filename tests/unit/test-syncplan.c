@@ -224,6 +224,30 @@ START_TEST(parts_of_a_repository)
 }
 END_TEST
 
+START_TEST(settings_by_their_names)
+{
+	static const struct {
+		const char *path;
+		bool is;
+	} cases[] = {
+		{ ".git/config", true },
+		{ "sub/.git/config.worktree", true },
+		{ ".git/modules/m/config", true },
+		{ ".GIT/config", false },
+		{ ".git/CONFIG", false },
+		{ ".git/config.lock", false },
+		{ ".git/hooks/config", false },
+		{ ".git/refs/heads/config", false },
+		{ "config", false },
+		{ "bare/config", false },
+	};
+
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(cases); i++)
+		ck_assert_msg(
+			rsb_gitout_is_settings(cases[i].path) == cases[i].is, "%s", cases[i].path);
+}
+END_TEST
+
 START_TEST(a_repository_is_one_but_for_its_objects)
 {
 	static const struct {
@@ -286,7 +310,7 @@ main(void)
 {
 	const TTest *const tests[] = { each_of_three_sides, our_own_directory_is_refused,
 		links_that_lead_out, what_gives_git_orders, parts_of_a_repository,
-		a_repository_is_one_but_for_its_objects };
+		settings_by_their_names, a_repository_is_one_but_for_its_objects };
 
 	return unit_run("syncplan", tests, RSB_ARRAY_SIZE(tests));
 }
