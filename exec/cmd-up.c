@@ -109,7 +109,9 @@ make_sandbox(struct up *up, struct rsb_diag *diag)
 	rsb_autofree char *sidecar = NULL;
 	int r;
 
-	r = find_mountpoint(up, "", diag);
+	r = rsb_firstsync_check(&up->sync, diag);
+	if (r >= 0)
+		r = find_mountpoint(up, "", diag);
 	if (r >= 0)
 		r = rsb_deploy_find(up->env, &sidecar, diag);
 	if (r < 0)

@@ -39,6 +39,18 @@ trust_own(const struct rsb_firstsync *sync)
 	return file ? rsb_gitadopt(sync->dir, file) : -ENOMEM;
 }
 
+int
+rsb_firstsync_check(const struct rsb_firstsync *sync, struct rsb_diag *diag)
+{
+	RSB_CLEANUP(rsb_buf_done) struct rsb_buf text = { .max = RSB_SYNC_PATTERNS_MAX };
+	RSB_CLEANUP(rsb_ignore_freep) struct rsb_ignore *ignore = NULL;
+	const struct rsb_sync tree = { .dir = sync->dir,
+		.exclude = &sync->session->config.sync.exclude,
+		.more = sync->exclude };
+
+	return rsb_sync_patterns(&tree, &text, &ignore, diag);
+}
+
 static int
 pack(struct rsb_firstsync *sync, const struct rsb_sandbox *sandbox, struct rsb_diag *diag)
 {

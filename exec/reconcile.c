@@ -175,7 +175,7 @@ is_in_unit(const struct resolve *resolve, const struct rsb_tree_leaf *leaf,
 	       (leaf->conflict || ret_place->part == RSB_GITOUT_OBJECT);
 }
 
-/* Of a repository all changes are noted; the next sync makes them. */
+/* Of a repository, or a directory, it is noted what is to be; the next sync does it. */
 static int
 resolve_in_unit(struct resolve *resolve, struct rsb_tree_leaf *leaf, size_t root)
 {
@@ -200,6 +200,8 @@ resolve_leaf(struct resolve *resolve, struct rsb_tree_leaf *leaf)
 
 	if (is_meant(resolve, leaf->path) && is_in_unit(resolve, leaf, &place))
 		return resolve_in_unit(resolve, leaf, place.root);
+	if (leaf->conflict && S_ISDIR(leaf->mode) && is_meant(resolve, leaf->path))
+		return resolve_in_unit(resolve, leaf, strlen(leaf->path));
 	if (leaf->conflict && is_meant(resolve, leaf->path)) {
 		r = settle_files(what->dir, leaf->path, leaf, what->theirs);
 		if (r < 0)

@@ -108,6 +108,11 @@ put_beside(struct run *run, struct rsb_syncplan_job *job)
 
 	if (dir < 0)
 		return dir;
+	if (rsb_syncplan_find(run->plan, path)) {
+		rsb_syncplan_miss(
+			job, "changed on both sides, and there is a file of the name for theirs");
+		return 0;
+	}
 	there = fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 	if (there)
 		old = (struct rsb_stamp){ .ino = st.st_ino,
@@ -152,7 +157,8 @@ bring(struct run *run, struct rsb_syncplan_job *job)
 		return 0;
 	if (job->act == RSB_MERGE_CONFLICT) {
 		r = job->staged ? put_beside(run, job) : 0;
-		job->done = r >= 0 && (job->staged || !at->there);
+		job->done = r >= 0 && !job->held &&
+			    (job->staged || !at->there || S_ISDIR(at->there->mode));
 	} else if (job->act != RSB_MERGE_TAKE || (!job->staged && !S_ISDIR(at->there->mode))) {
 		return 0;
 	} else {
@@ -211,30 +217,38 @@ publish(struct run *run, struct rsb_diag *diag)
 
 /* ---- the whole ---- */
 
+static const char *
+why_conflict(const struct rsb_syncplan_job *job)
+{
+	if (job->act != RSB_MERGE_CONFLICT)
+		return "not resolved yet";
+	if (!job->at.there)
+		return "changed here, gone there";
+	if (!job->at.here)
+		return "gone here, changed there";
+	return S_ISDIR(job->at.there->mode)
+		       ? "a file here, a directory there, which is not put beside it"
+		       : "changed on both sides";
+}
+
 static void
 tell_job(struct run *run, const struct rsb_syncplan_job *job)
 {
 	const bool does = job->done || run->out->dry_run;
+	const bool open = job->at.base && job->at.base->conflict;
 
 	if (job->unknown && !job->held)
 		tell(run, RSB_SYNCOUT_MISSED, job, "its directory cannot be read");
 	else if (job->held)
 		tell(run, job->missed ? RSB_SYNCOUT_MISSED : RSB_SYNCOUT_HELD, job, job->held);
-	else if (rsb_syncplan_stays(job))
-		return; /* told with its repository */
-	else if (job->act == RSB_MERGE_CONFLICT)
-		tell(run, RSB_SYNCOUT_CONFLICTS, job,
-			!job->at.there  ? "changed here, gone there"
-			: !job->at.here ? "gone here, changed there"
-					: "changed on both sides");
-	else if (job->act == RSB_MERGE_TAKE && does && job->partly)
-		tell(run, RSB_SYNCOUT_PARTLY, job, job->said);
+	else if (rsb_syncplan_stays(job) || job->act == RSB_MERGE_NOTHING)
+		return; /* or told with its repository */
 	else if (job->act == RSB_MERGE_TAKE && does)
-		tell(run, RSB_SYNCOUT_COMES, job, NULL);
+		tell(run, job->partly ? RSB_SYNCOUT_PARTLY : RSB_SYNCOUT_COMES, job, job->said);
 	else if (job->act == RSB_MERGE_DROP && does)
 		tell(run, RSB_SYNCOUT_GOES, job, NULL);
-	else if (job->at.base && job->at.base->conflict && job->act != RSB_MERGE_NOTHING)
-		tell(run, RSB_SYNCOUT_CONFLICTS, job, "not resolved yet");
+	else if (job->act == RSB_MERGE_CONFLICT || open)
+		tell(run, RSB_SYNCOUT_CONFLICTS, job, why_conflict(job));
 	else if (job->act == RSB_MERGE_GIVE || job->act == RSB_MERGE_REMOVE)
 		tell(run, RSB_SYNCOUT_STAYS, job, NULL);
 }

@@ -167,10 +167,13 @@ decide(const struct rsb_syncplan *plan, struct rsb_syncplan_job *job)
 
 	hash_here(plan, at);
 	job->act = rsb_merge_decide(rsb_merge_did(at->base, at->here, RSB_MERGE_HERE), there);
-	/* Directories have nothing to be kept twice. */
+	/* Directories have nothing to be kept twice; but one may be new where a file was. */
 	if (job->act == RSB_MERGE_CONFLICT && (!at->here || S_ISDIR(at->here->mode)) &&
 		(!at->there || S_ISDIR(at->there->mode)))
-		job->act = RSB_MERGE_NOTHING;
+		job->act = rsb_tree_leaf_is(at->base, S_IFDIR) || (at->here && at->there)
+				   ? RSB_MERGE_NOTHING
+			   : at->here ? RSB_MERGE_GIVE
+				      : RSB_MERGE_TAKE;
 	/* Both made the same. */
 	if (job->act == RSB_MERGE_CONFLICT && at->here && at->there &&
 		rsb_tree_is_same(at->here, at->there))
@@ -221,7 +224,7 @@ add_job(void *arg, const struct rsb_merge_path *at)
 	}
 	/* What is in a directory that cannot be here stays there. */
 	if (rsb_tree_leaf_is(at->there, S_IFDIR) && at->here && !S_ISDIR(at->here->mode) &&
-		(job->act == RSB_MERGE_CONFLICT || job->held))
+		(job->act == RSB_MERGE_CONFLICT || job->held || (at->base && at->base->conflict)))
 		return close_below(plan, at->path, stays);
 	return job->held && rsb_tree_leaf_is(at->there, S_IFDIR) && !at->here
 		       ? close_below(plan, at->path, stays)

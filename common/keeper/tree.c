@@ -93,6 +93,20 @@ rsb_tree_find(const struct rsb_tree *tree, const char *path)
 	return NULL;
 }
 
+void
+rsb_tree_drop(struct rsb_tree *tree, const char *path)
+{
+	struct rsb_tree_leaf *leaf = rsb_tree_find(tree, path);
+	const struct rsb_tree_leaf *end = tree->leaves + tree->n;
+
+	if (!leaf)
+		return;
+	free(leaf->path);
+	free(leaf->target);
+	memmove(leaf, leaf + 1, (size_t)(end - leaf - 1) * sizeof(*leaf));
+	tree->n--;
+}
+
 bool
 rsb_tree_leaf_is(const struct rsb_tree_leaf *leaf, uint32_t type)
 {

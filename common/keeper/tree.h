@@ -52,6 +52,8 @@ void rsb_tree_done(struct rsb_tree *tree); /* zeroed memory is fine */
 
 /* Copies leaf behind the last. -EBADMSG: out of order; -ENOSPC: over a maximum; -ENOMEM. */
 rsb_nodiscard int rsb_tree_add(struct rsb_tree *tree, const struct rsb_tree_leaf *leaf);
+/* Takes it out, if it is there. */
+void rsb_tree_drop(struct rsb_tree *tree, const char *path);
 /* NULL: there is none. Borrowed until the next add. */
 struct rsb_tree_leaf *rsb_tree_find(const struct rsb_tree *tree, const char *path);
 bool rsb_tree_leaf_is(const struct rsb_tree_leaf *leaf, uint32_t type);

@@ -61,6 +61,8 @@ START_TEST(each_of_three_sides)
 		{ "dla", RSB_MERGE_CONFLICT },
 		{ "ll-", RSB_MERGE_DROP },
 		{ "d-a", RSB_MERGE_CONFLICT },
+		{ "-ad", RSB_MERGE_TAKE },
+		{ "da-", RSB_MERGE_GIVE },
 		{ "-d-", RSB_MERGE_NOTHING },
 	};
 
