@@ -69,6 +69,9 @@ struct rsb_config {
 	struct {
 		struct rsb_config_list exclude;
 		bool out_on_down;
+		char *in_command; /* empty: none */
+		char *out_command;
+		uint64_t command_timeout_ns;
 	} sync;
 	struct {
 		char *command; /* empty: none */

@@ -12,6 +12,8 @@
  *	trust		last trusted copies, see keeper/gitcopy.h
  *	events		JSON lines, only ever appended; when full it becomes events.old
  *	lock, daemon.lock	flock(2): who changes the state now; the daemon that serves it
+ *	sync.lock	flock(2): who syncs, by a command of his as well, below which the state may
+ *			change; taken before lock
  *
  *	socket		the daemon's control socket
  *
@@ -70,7 +72,7 @@ bool rsb_state_is_there(const struct rsb_state_dir *dir);
 const char *rsb_state_path(const struct rsb_state_dir *dir);
 const char *rsb_state_name(const struct rsb_state_dir *dir);
 
-enum rsb_state_lock { RSB_STATE_LOCK, RSB_STATE_LOCK_DAEMON };
+enum rsb_state_lock { RSB_STATE_LOCK, RSB_STATE_LOCK_DAEMON, RSB_STATE_LOCK_SYNC };
 /*
  * -EBUSY: somebody else has it (after 200 ms; wait: after 10 s). Held until unlock or close;
  * 0 if it is held already.
