@@ -3,9 +3,9 @@
 #define RSB_FUSE_SEEN_H
 
 /*
- * Where a node was seen last: hints, for the targets of links, for git's places, and for finding again
- * what is open. A node keeps the directory in which it was seen, and so on up, also when the kernel
- * has long forgotten these.
+ * Where a node was seen last: hints, for the targets of links, for git's places, and for finding
+ * again what is open. A node keeps the directory in which it was seen, and so on up, also when the
+ * kernel has long forgotten these.
  *
  * Under the lock of fuse/fs.h.
  */

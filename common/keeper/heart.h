@@ -3,8 +3,8 @@
 #define RSB_HEART_H
 
 /*
- * What the keeper thread does from time to time to keep the sandbox alive, as keeper/life.h decides.
- * Private to the keeper, and on its thread.
+ * What the keeper thread does from time to time to keep the sandbox alive, as keeper/life.h
+ * decides. Private to the keeper, and on its thread.
  */
 
 #include "keeper/steps.h"
