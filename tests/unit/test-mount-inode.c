@@ -383,6 +383,38 @@ START_TEST(handles_hold_their_node)
 }
 END_TEST
 
+/* A write(2) of two requests of which the second one fails is short: nobody sees the error. */
+START_TEST(an_error_is_told_by_a_close_or_by_two_writes)
+{
+	struct rsb_handles *handles;
+	struct rsb_handle *handle;
+	struct rsb_ledger *ledger;
+	struct rsb_inode *a;
+	struct world w;
+
+	world_new(&w);
+	ck_assert_int_eq(rsb_ledger_new(w.shared, &ledger), 0);
+	ck_assert_int_eq(rsb_handles_new(ledger, &handles), 0);
+	a = given(&w, 5, 100);
+	ck_assert_int_eq(rsb_handle_open(handles, a, 9, O_RDWR, &handle), 0);
+	ck_assert_int_eq(rsb_handle_show_error(handle), 0);
+	rsb_handle_set_error(handle, -ENOSPC);
+	ck_assert_int_eq(rsb_handle_show_error(handle), -ENOSPC);
+	ck_assert_int_eq(rsb_handle_take_error(handle), -ENOSPC);
+	ck_assert_int_eq(rsb_handle_take_error(handle), 0);
+	rsb_handle_set_error(handle, -EIO);
+	ck_assert_int_eq(rsb_handle_show_error(handle), -EIO);
+	ck_assert_int_eq(rsb_handle_show_error(handle), -EIO);
+	ck_assert_int_eq(rsb_handle_show_error(handle), 0);
+	ck_assert_int_eq(rsb_handle_take_error(handle), 0);
+	rsb_handle_unref(handles, handle);
+	rsb_inode_unref(a);
+	rsb_handles_free(handles);
+	rsb_ledger_free(ledger);
+	world_free(&w);
+}
+END_TEST
+
 START_TEST(a_full_table_returns_the_gift_and_recovers)
 {
 	const struct rsb_attr attr = file(103);
@@ -449,6 +481,7 @@ main(void)
 		hints_that_make_a_circle_keep_nothing,
 		nodes_come_back_with_another_process,
 		handles_hold_their_node,
+		an_error_is_told_by_a_close_or_by_two_writes,
 		a_full_table_returns_the_gift_and_recovers,
 		a_full_table_of_handles_recovers,
 	};
