@@ -2,13 +2,9 @@
 """Sandboxes that are paused, by whomever, and go on."""
 
 import contextlib
-import fcntl
 import json
-import os
-import signal
 import socket
 import socketserver
-import subprocess
 import threading
 import time
 
@@ -71,50 +67,6 @@ def test_down_pauses_and_any_use_resumes(world):
             way()
             r = world.run("rsb-exec", "-s", box.name, "sh", "-c", "kill -0 $(cat pid) && cat /proc/sys/kernel/random/boot_id")
             equal(r.stdout.decode(), boot_id, "the same processes")
-
-
-@contextlib.contextmanager
-def things_under_way(box):
-    """An open file with data that was not sent, a lock, a command: all of it goes on when the block has ended."""
-    command = subprocess.Popen(["rsb-exec", "sh", "-c", "echo ready; read line; echo got $line"], cwd=box.mount, env=box.world.env,
-                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    equal(command.stdout.readline(), b"ready\n")
-    with open(box.path("file"), "wb", buffering=0) as file, open(box.path("lock"), "wb") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        file.write(b"before ")
-        yield
-        file.write(b"after")
-        equal(box.exec("flock", "-n", "lock", "true", check_status=None).returncode, 1, "the lock is held")
-    out, err = command.communicate(b"this\n", timeout=30)
-    equal((command.returncode, out, err), (0, b"got this\n", b""))
-    equal(box.sh("cat file; flock -n lock echo free"), "before afterfree\n")
-    kinds = [e["kind"] for e in box.events()]
-    check("resuming" in kinds, kinds)
-    check(not set(kinds) & {"unknown", "epoch", "lost", "restarting"}, kinds)
-
-
-def test_paused_behind_our_back(world):
-    with world.sandbox() as box:
-        sandbox = box.status()["sandbox"]
-        with things_under_way(box):
-            world.api("POST", f"/sandboxes/{sandbox}/pause")
-            start = time.monotonic()
-            check(not os.path.exists(box.path("other")), "a stat that waits for it is answered")
-            print(f"     it was answered after {time.monotonic() - start:.2f} s")
-
-
-def test_paused_at_its_end(world):
-    """Nobody prolonged its life: this machine slept."""
-    with world.sandbox(up=("-o", "sandbox.ttl=2s")) as box:
-        sandbox = box.status()["sandbox"]
-        pid = box.status()["pid"]
-        with things_under_way(box):
-            os.kill(pid, signal.SIGSTOP)
-            try:
-                harness.wait_until(lambda: json.loads(world.api("GET", f"/sandboxes/{sandbox}"))["state"] == "paused", 20, "it is paused")
-            finally:
-                os.kill(pid, signal.SIGCONT)
-            check(not os.path.exists(box.path("other")), "a stat that waits for it is answered")
 
 
 def state_at_host(world, sandbox):
