@@ -71,11 +71,12 @@ find_paths(struct up *up, const char *dir, struct rsb_diag *diag)
 		return rsb_diag_set(diag, -ENOTDIR, "%s is not a directory", dir);
 	if (strcmp(up->dir, "/") == 0)
 		return rsb_diag_set(diag, -EINVAL, "the root directory is not a workspace");
-	if (up->name_option)
+	r = rsb_state_root(up->env, &up->root, diag);
+	if (r >= 0 && up->name_option)
 		(void)strcpy(up->name, up->name_option);
-	else
-		rsb_state_name_of(up->dir, up->name);
-	return rsb_state_root(up->env, &up->root, diag);
+	else if (r >= 0)
+		r = rsb_state_name_for(up->root, up->dir, up->name, diag);
+	return r;
 }
 
 /* Everything about the mount that can be known before there is a sandbox. */

@@ -92,6 +92,12 @@ rsb_nodiscard int rsb_state_load(
 rsb_nodiscard int rsb_state_save(struct rsb_state_dir *dir, const struct rsb_state *state);
 /* The name of one made of dir: the last part of its path, made to be a name. */
 void rsb_state_name_of(const char *dir, char name[static RSB_STATE_NAME_MAX + 1]);
+/*
+ * The name of the one that was made of dir, or for one that is to be. -EINVAL with a sentence:
+ * there are several.
+ */
+rsb_nodiscard int rsb_state_name_for(const char *root, const char *dir,
+	char name[static RSB_STATE_NAME_MAX + 1], struct rsb_diag *diag);
 /* What was to be written there was not: r, with a sentence that names the directory. */
 int rsb_state_say_unwritten(const struct rsb_state_dir *dir, int r, struct rsb_diag *diag);
 /*

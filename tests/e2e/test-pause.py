@@ -57,7 +57,7 @@ def test_down_where_it_cannot_be_paused(world):
 
 def test_down_pauses_and_any_use_resumes(world):
     with world.sandbox() as box:
-        up = ("up", "--name", box.name, "-m", box.mount, box.source)
+        up = ("up", box.source)  # it goes by the directory, whatever the name
         boot_id = box.sh("sleep 1000 >/dev/null 2>&1 & echo $! >pid; cat /proc/sys/kernel/random/boot_id")
         ways = (lambda: world.rsb("mount", box.name, box.mount), lambda: world.rsb(*up), lambda: None)
         for way in ways:

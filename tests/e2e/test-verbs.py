@@ -66,6 +66,17 @@ exec {world.bin}/rsb-mount "$@"
     return folder
 
 
+def test_up_by_the_directory(world):
+    """One that was made of it, however it is called; of two it has to be said which."""
+    with world.sandbox() as box:
+        r = world.rsb("up", box.source)
+        check(f"{box.name} is up already".encode() in r.stdout, r.stdout)
+        with harness.named(world, "second") as name:
+            world.rsb("up", "--name", name, "-m", f"{world.tmp}/second", box.source)
+            sentence(world.rsb("up", box.source, check_status=125), "2 sandboxes are made of", "second", box.name, "--name")
+            world.rsb("up", "--name", box.name, box.source)
+
+
 def test_up_while_another_mounts(world):
     source = world.fresh("src")
     slow = slow_rsb(world)
