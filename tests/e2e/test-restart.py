@@ -18,8 +18,8 @@ import time
 
 import mount_ops
 import mountbox
-from mountbox import is_alive, wait_until
-from restartbox import ANSWER_S, Later, box, crash, said, went_on
+from mountbox import ANSWER_S, Later, crash, is_alive, wait_until
+from restartbox import box, said, went_on
 
 
 def test_idle(tmp):

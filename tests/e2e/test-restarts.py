@@ -16,9 +16,9 @@ import harness
 import mount_ops
 import mountbox
 from harness import how_many
-from mountbox import wait_until
-from restartbox import RestartBox, box, crash, said, went_on
-from walker import Walker, tree
+from mountbox import crash, wait_until
+from restartbox import RestartBox, box, said, went_on
+from walker import Walker, Walking, tree
 
 FULL = how_many(False, False, True)
 
@@ -311,23 +311,10 @@ def restart_at_random(tmp, seed, n_restart, also_daemon):
     with box(tmp, "crashes=1000") as b:
         model = tempfile.mkdtemp(dir=tmp)
         walkers = [Forgiving(f"{b.mount}/w{i}", f"{model}/w{i}", f"{b.workspace}/w{i}", seed * 10 + i) for i in range(3)]
-        failed = []
-        stop = threading.Event()
-
-        def walk(walker):
-            try:
-                while not stop.is_set():
-                    walker.step()
-                walker.finish()
-            except BaseException as e:
-                failed.append((seed, walker.n, repr(e)))
-                stop.set()
-        threads = [threading.Thread(target=walk, args=(w,), daemon=True) for w in walkers]
-        for thread in threads:
-            thread.start()
+        walking = Walking(walkers, seed)
         for _ in range(n_restart):
             time.sleep(chance.uniform(0, 0.3))
-            if stop.is_set():
+            if walking.stop.is_set():
                 break
             for _ in range(chance.choice((1, 1, 2))):
                 b.restart_sidecar()
@@ -335,11 +322,7 @@ def restart_at_random(tmp, seed, n_restart, also_daemon):
                 if also_daemon and chance.random() < 0.5:
                     crash(b)
         time.sleep(0.5)
-        stop.set()
-        for thread in threads:
-            thread.join(60)
-        assert not any(thread.is_alive() for thread in threads), "a process hangs"
-        assert not failed, failed
+        walking.end()
         print(f"     seed {seed}: {[w.n for w in walkers]} operations, {[w.n_unknown for w in walkers]} unknown, "
               f"{[w.n_stale for w in walkers]} stale", flush=True)
         want = tree(model)
