@@ -272,7 +272,7 @@ rsb_reconcile(const struct rsb_reconcile *what, struct rsb_reconciled *ret_resol
 			"%s is in no conflict that a sync out has met; 'rsb sync status' names those "
 			"there are",
 			what->path ? what->path : what->dir);
-	saved = rsb_manifest_save(what->state_dir, &resolve.next);
+	saved = rsb_manifest_save(what->state_dir, &resolve.next, true);
 	if (saved < 0)
 		return rsb_diag_set(diag, saved, "it cannot be noted: %s", strerror(-saved));
 	if (r >= 0)
