@@ -218,6 +218,14 @@ def test_harmless_settings_come_out(world):
         equal(setting(world, source, "core.fsmonitor"), "/evil")
 
 
+def test_names_of_settings_are_not_written_raw(world):
+    with repository(world) as (box, _):
+        box.exec("git", "config", "remote.a\x1b[31m\xff.uploadpack", "evil")
+        r = world.rsb("sync", "out", box.name)
+        check(b"\\x1b[31m" in r.stderr and b"\x1b" not in r.stderr, r.stderr)
+        json.loads(world.rsb("sync", "out", "--json", box.name).stdout)
+
+
 def test_settings_with_credentials_stay(world):
     source = pathlib.Path(world.fresh("src"))
     git(world, source, "init", "-q", "-b", "main")
