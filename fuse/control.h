@@ -16,9 +16,11 @@
  */
 
 #include "fuse/barrier.h"
+#include "proto/limits.h"
 #include "util/buf.h"
 
-#define RSB_CONTROL_CLIENTS_MAX 256u
+/* As many commands as there can be, and those who ask about them or end them. */
+#define RSB_CONTROL_CLIENTS_MAX (RSB_PROCS_MAX + 64u)
 
 struct rsb_guest;
 struct rsb_control;

@@ -27,6 +27,7 @@
 #include "util/log.h"
 #include "util/str.h"
 
+#define FILES_WANTED (RSB_CONTROL_CLIENTS_MAX + 256u)
 #define TICK_NS (500 * RSB_NSEC_PER_MSEC)
 #define END_NS (3 * RSB_NSEC_PER_SEC)  /* for the last request, after an unmount */
 #define LINGER_MIN_NS RSB_NSEC_PER_SEC /* who started us comes only now */
@@ -372,6 +373,7 @@ start(struct daemon *d, struct rsb_diag *diag)
 		r = rsb_loop_add(d->loop, d->sock, EPOLLIN, on_supervisor, d, &d->source);
 	if (r < 0)
 		return r;
+	rsb_fd_raise_limit(FILES_WANTED);
 	op_statfs_ahead(d->fs);
 	if (!d->options->no_epoch && !d->options->no_expire)
 		rsb_barrier_attach(d->barrier);

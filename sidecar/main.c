@@ -192,8 +192,7 @@ raise_nofile(struct rlimit *ret_before)
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
 		limit = (struct rlimit){ .rlim_cur = 1024, .rlim_max = 1024 };
 	*ret_before = limit;
-	limit.rlim_cur = limit.rlim_max;
-	(void)setrlimit(RLIMIT_NOFILE, &limit); /* then fewer files can be open */
+	rsb_fd_raise_limit(limit.rlim_max);
 }
 
 static int

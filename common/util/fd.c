@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -438,4 +439,15 @@ rsb_fd_lock(int fd, uint64_t wait_ns)
 		(void)nanosleep(&pause, NULL); /* an early end is fine */
 	}
 	return 0;
+}
+
+void
+rsb_fd_raise_limit(uint64_t wanted)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= wanted)
+		return;
+	limit.rlim_cur = rsb_min(limit.rlim_max, (rlim_t)wanted);
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
 }

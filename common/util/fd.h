@@ -67,4 +67,10 @@ rsb_nodiscard int rsb_fd_open_own_dir(const char *path);
 rsb_nodiscard int rsb_fd_lock(int fd, uint64_t wait_ns);
 #define RSB_FD_LOCK_PROBE_NS (200 * 1000 * 1000UL)
 
+/*
+ * As many descriptors for this process as it may have, up to wanted. Fewer than that is no error:
+ * who runs out of them is told then.
+ */
+void rsb_fd_raise_limit(uint64_t wanted);
+
 #endif

@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -25,6 +24,7 @@
 
 #define BACKLOG 128
 #define IDLE_CHECK_NS (500L * 1000 * 1000)
+/* Two descriptors for each connection that is passed on, some for each sandbox. */
 #define FILES_WANTED 8192U
 
 /* ---- state directory ---- */
@@ -98,18 +98,6 @@ write_port_file(const char *path, unsigned int port)
 
 /* ---- life ---- */
 
-/* Two descriptors for each connection that is passed on, some for each sandbox. */
-static void
-raise_files(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= FILES_WANTED)
-		return;
-	limit.rlim_cur = rsb_min(limit.rlim_max, (rlim_t)FILES_WANTED);
-	(void)setrlimit(RLIMIT_NOFILE, &limit); /* fewer connections then */
-}
-
 static void
 block_signals(sigset_t *set)
 {
@@ -181,7 +169,7 @@ run(const struct rsb_hostopt *options, struct rsb_diag *diag)
 	if (r < 0)
 		return r;
 	block_signals(&set);
-	raise_files();
+	rsb_fd_raise_limit(FILES_WANTED);
 	r = rsb_proxy_global_init();
 	if (r < 0)
 		return r;

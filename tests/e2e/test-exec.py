@@ -220,6 +220,19 @@ def test_fast_commands_lose_no_byte(world):
             equal(out, b"".join(b"line %d\n" % i for i in range(k, total, n_client)), f"stdout of client {k}")
 
 
+def test_as_many_as_there_may_be_leave_room_to_end_them(world):
+    n = harness.how_many(300, 300, 900)
+    with world.sandbox() as box:
+        clients = [subprocess.Popen(["rsb-exec", "sh", "-c", "echo runs; exec sleep 1000"], cwd=box.mount, env=world.env,
+                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) for _ in range(n)]
+        for p in clients:
+            equal(p.stdout.readline(), b"runs\n", "each runs")
+        equal(box.status()["commands"], n)
+        world.rsb("down", "--kill", "--force", "--no-sync", box.name)
+        for p in clients:
+            equal(p.wait(timeout=60), 125)
+
+
 def test_two_hundred_at_once(world):
     with world.sandbox() as box:
         clients = [subprocess.Popen(["rsb-exec", "sh", "-c", f"echo {i}; echo e{i} >&2; exit {i % 100}"],
