@@ -292,6 +292,64 @@ START_TEST(a_directory_stays_as_long_as_what_was_seen_in_it)
 }
 END_TEST
 
+static struct rsb_inode *
+given_dir(struct world *w, uint64_t id)
+{
+	const struct rsb_attr attr = { .ino = id + 100, .mode = S_IFDIR | 0755, .nlink = 2 };
+	struct rsb_inode *inode;
+
+	ck_assert_int_eq(rsb_inode_given(w->inodes, id, &attr, &inode), 0);
+	return inode;
+}
+
+START_TEST(a_directory_that_was_moved_is_another_node)
+{
+	struct world w;
+	struct rsb_inodes *next;
+	struct rsb_inode *root;
+	struct rsb_inode *d;
+	struct rsb_inode *old;
+	struct rsb_inode *parent;
+
+	world_new(&w);
+	root = rsb_inode_root(w.inodes);
+	d = given_dir(&w, 5);
+	old = given_dir(&w, 6);
+	rsb_seen_hint(d, root, rsb_bytes_str("d"));
+	rsb_seen_hint(old, d, rsb_bytes_str("name"));
+	/* Not yet given to the kernel; then where it was; then moved by a program here. */
+	ck_assert_int_eq(rsb_seen_settle(&old, root, rsb_bytes_str("name")), 0);
+	ck_assert_uint_eq(rsb_inodes_count(w.inodes), 3);
+	rsb_inode_looked_up(old);
+	ck_assert_int_eq(rsb_seen_settle(&old, d, rsb_bytes_str("name")), 0);
+	rsb_seen_moved(old, d, rsb_bytes_str("name"), d, rsb_bytes_str("new"));
+	ck_assert_int_eq(rsb_seen_settle(&old, d, rsb_bytes_str("new")), 0);
+	ck_assert_int_eq(rsb_inode_check(old), 0);
+	parent = old;
+	ck_assert_int_eq(rsb_seen_settle(&parent, root, rsb_bytes_str("new")), 0);
+	ck_assert_ptr_ne(parent, old);
+	ck_assert_uint_ne(parent->nodeid, old->nodeid);
+	ck_assert_int_eq(rsb_inode_check(old), -ESTALE);
+	ck_assert_int_eq(rsb_inode_check(parent), 0);
+	ck_assert_ptr_eq(rsb_inode_by_id(w.inodes, 6), parent);
+	/* Also for the next process. */
+	rsb_inode_looked_up(parent);
+	ck_assert_int_eq(rsb_inodes_new(w.shared, on_forget, &w, &next), 0);
+	ck_assert_int_eq(rsb_inode_check(rsb_inode_by_nodeid(next, old->nodeid)), -ESTALE);
+	ck_assert_uint_eq(rsb_inode_by_id(next, 6)->nodeid, parent->nodeid);
+	rsb_inodes_free(next);
+	/* What the sidecar gave is returned by the one that goes on, once. */
+	rsb_inode_forget(old, 1);
+	ck_assert_uint_eq(w.forgot_n, 0);
+	rsb_inode_unref(parent);
+	rsb_inode_forget(parent, 1);
+	ck_assert_uint_eq(w.forgot_id, 6);
+	ck_assert_uint_eq(w.forgot_n, 1);
+	rsb_inode_unref(d);
+	world_free(&w);
+}
+END_TEST
+
 START_TEST(hints_that_make_a_circle_keep_nothing)
 {
 	struct world w;
@@ -478,6 +536,7 @@ main(void)
 		what_has_several_places_counts_as_the_least_deep,
 		what_lies_in_a_directory_moves_with_it,
 		a_directory_stays_as_long_as_what_was_seen_in_it,
+		a_directory_that_was_moved_is_another_node,
 		hints_that_make_a_circle_keep_nothing,
 		nodes_come_back_with_another_process,
 		handles_hold_their_node,
