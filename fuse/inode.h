@@ -117,8 +117,8 @@ struct rsb_inode *rsb_inode_ref(struct rsb_inode *inode);
 void rsb_inode_unref(struct rsb_inode *inode); /* NULL is fine */
 
 /*
- * Another node in place of *inode, whose reference becomes one of that: what is asked of the old one
- * is ESTALE from now on. -ENFILE, -ENOMEM.
+ * Another node in place of *inode, whose reference becomes one of that: what is asked of the old
+ * one is ESTALE from now on. -ENFILE, -ENOMEM.
  */
 rsb_nodiscard int rsb_inode_replace(struct rsb_inode **inode);
 
