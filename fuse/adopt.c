@@ -126,7 +126,7 @@ next_node(struct rsb_adopt *adopt)
 
 	/* Those that came since begin beyond the bits: none comes before the link goes on. */
 	while ((inode = rsb_inode_next(inodes, &cursor))) {
-		if (was_said(adopt, inode)) {
+		if (was_said(adopt, inode) || inode->left) {
 			adopt->cursor = cursor;
 			continue;
 		}

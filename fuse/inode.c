@@ -41,7 +41,7 @@ rsb_inode_shared(const struct rsb_inode *inode)
 }
 
 static struct rsb_inode *
-inode_new(struct rsb_inodes *set, uint64_t nodeid, uint64_t id)
+inode_new(struct rsb_inodes *set, uint64_t nodeid, uint64_t id, bool left)
 {
 	struct rsb_inode *inode = rsb_new(struct rsb_inode);
 
@@ -55,7 +55,8 @@ inode_new(struct rsb_inodes *set, uint64_t nodeid, uint64_t id)
 	inode->depth_least = RSB_SEEN_DEPTH_MAX;
 	rsb_list_init(&inode->handles);
 	rsb_list_init(&inode->locks);
-	if (rsb_map_put(&set->by_id, id, inode) < 0) {
+	inode->left = left;
+	if (!left && rsb_map_put(&set->by_id, id, inode) < 0) {
 		free(inode);
 		return NULL;
 	}
@@ -82,13 +83,14 @@ restore(struct rsb_inodes *inodes, uint32_t index)
 
 	if (!shared->id)
 		return 0;
-	inode = inode_new(inodes, (uint64_t)shared->generation << 32 | index, shared->id);
+	inode = inode_new(inodes, (uint64_t)shared->generation << 32 | index, shared->id,
+		shared->type & RSB_SHARED_NODE_LEFT);
 	if (!inode)
 		return -ENOMEM;
 	inode->wire.ino = shared->ino;
 	inode->wire.btime.sec = shared->btime_sec;
 	inode->wire.btime.nsec = shared->btime_nsec;
-	inode->attr.mode = shared->type;
+	inode->attr.mode = shared->type & S_IFMT;
 	inode->attr.ino = shared->ino;
 	inode->parent = shared->parent;
 	inode->depth_least = shared->depth_least;
@@ -113,7 +115,7 @@ rsb_inodes_new(struct rsb_shared *shared, rsb_inode_forget_fn forget, void *arg,
 	inodes->epoch = 1;
 	rsb_map_init(&inodes->by_id, RSB_NODES_MAX + 1);
 	inodes->by_index = rsb_new_array(struct rsb_inode *, RSB_NODES_MAX + 1);
-	if (!inodes->by_index || !inode_new(inodes, ROOT_INDEX, 1))
+	if (!inodes->by_index || !inode_new(inodes, ROOT_INDEX, 1, false))
 		return -ENOMEM;
 	rsb_inode_root(inodes)->git_seen = shared->nodes[ROOT_INDEX].git_seen;
 	rsb_shared_recover_nodes(shared);
@@ -143,7 +145,8 @@ rsb_inodes_free(struct rsb_inodes *inodes)
 
 	if (!inodes)
 		return;
-	while ((inode = rsb_map_next(&inodes->by_id, &cursor, NULL)))
+	/* Before there are any the array may be missing. */
+	while (inodes->by_index && (inode = rsb_inode_next(inodes, &cursor)))
 		inode_free(inode);
 	rsb_map_done(&inodes->by_id);
 	rsb_aliases_free(inodes->aliases);
@@ -227,7 +230,7 @@ make(struct rsb_inodes *inodes, uint64_t id, const struct rsb_attr *attr,
 	if (r < 0)
 		return r;
 	shared = &inodes->shared->nodes[index];
-	inode = inode_new(inodes, (uint64_t)shared->generation << 32 | index, id);
+	inode = inode_new(inodes, (uint64_t)shared->generation << 32 | index, id, false);
 	if (!inode) {
 		rsb_shared_node_free(inodes->shared, index);
 		return -ENOMEM;
@@ -296,6 +299,27 @@ rsb_inode_given(struct rsb_inodes *inodes, uint64_t id, const struct rsb_attr *a
 	return 0;
 }
 
+int
+rsb_inode_replace(struct rsb_inode **inode)
+{
+	struct rsb_shared_node *shared, *old_shared = rsb_inode_shared(*inode);
+	struct rsb_inode *new, *old = *inode;
+	int r = make(old->set, old->id, &old->attr, &new);
+
+	if (r < 0)
+		return r;
+	/* All that the sidecar gave counts for the one that goes on. */
+	shared = rsb_inode_shared(new);
+	shared->n_given = old_shared->n_given;
+	old_shared->n_given = 0;
+	old_shared->type |= RSB_SHARED_NODE_LEFT;
+	old->left = true;
+	rsb_inode_note_git(new, old->git_seen);
+	*inode = rsb_inode_ref(new);
+	rsb_inode_unref(old);
+	return 0;
+}
+
 void
 rsb_inodes_set_epoch(struct rsb_inodes *inodes, uint64_t epoch)
 {
@@ -306,7 +330,7 @@ rsb_inodes_set_epoch(struct rsb_inodes *inodes, uint64_t epoch)
 int
 rsb_inode_check(const struct rsb_inode *inode)
 {
-	return inode->epoch == inode->set->epoch ? 0 : -ESTALE;
+	return inode->epoch == inode->set->epoch && !inode->left ? 0 : -ESTALE;
 }
 
 uint64_t
@@ -340,7 +364,8 @@ let_go(struct rsb_inode *inode)
 	if (shared->n_given && inode->epoch == set->epoch)
 		set->forget(set->arg, inode->id, shared->n_given);
 	set->by_index[index] = NULL;
-	(void)rsb_map_del(&set->by_id, inode->id);
+	if (!inode->left)
+		(void)rsb_map_del(&set->by_id, inode->id);
 	rsb_alias_lose_all(inode);
 	rsb_shared_node_free(set->shared, index);
 	rsb_namestore_drop(set->names, shared->name);

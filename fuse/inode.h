@@ -33,6 +33,7 @@ struct rsb_inode {
 	uint64_t nodeid;        /* const; the kernel's name: generation << 32 | index */
 	uint64_t id;            /* const; the sidecar's name */
 	uint64_t epoch;         /* const; of the sidecar that gave it; another one is ESTALE */
+	bool left;              /* another node is what it was, rsb_inode_replace() */
 	struct rsb_node wire;   /* const; how requests name it */
 	struct rsb_inodes *set; /* const */
 	size_t n_ref;
@@ -114,6 +115,12 @@ uint64_t rsb_inode_given_count(const struct rsb_inode *inode);
 
 struct rsb_inode *rsb_inode_ref(struct rsb_inode *inode);
 void rsb_inode_unref(struct rsb_inode *inode); /* NULL is fine */
+
+/*
+ * Another node in place of *inode, whose reference becomes one of that: what is asked of the old
+ * one is ESTALE from now on. -ENFILE, -ENOMEM.
+ */
+rsb_nodiscard int rsb_inode_replace(struct rsb_inode **inode);
 
 /* The kernel was told of it once more; it forgot n of these. */
 void rsb_inode_looked_up(struct rsb_inode *inode);

@@ -82,8 +82,11 @@ op_getattr(fuse_req_t req, fuse_ino_t nodeid, struct fuse_file_info *fi)
 	fop = rsb_fop_new(req);
 	if (!fop)
 		return;
-	if (nodeid == FUSE_ROOT_ID)
+	/* After a crash of ours there are no old ones: every path goes by the root. */
+	if (nodeid == FUSE_ROOT_ID && inode->attr.mode)
 		rsb_hold_never(fop);
+	else if (nodeid == FUSE_ROOT_ID)
+		rsb_hold_limit(fop);
 	fop->inode = rsb_inode_ref(inode);
 	rsb_push_inode(fop->fs, inode);
 	msg = (struct rsb_getattr_req){ .node = inode->wire, .fh = rsb_handle_any_fh(inode) };

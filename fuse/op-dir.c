@@ -10,6 +10,7 @@
 #include "fuse/log.h"
 #include "fuse/ops.h"
 #include "fuse/reply.h"
+#include "fuse/seen.h"
 #include "fuse/send.h"
 #include "proto/codec.h"
 #include "util/log.h"
@@ -168,6 +169,10 @@ learn_entry(struct load *load, const struct rsb_dirent *dirent)
 
 	if (rsb_inode_given(fs->inodes, dirent->id, &dirent->attr, &inode) < 0)
 		return;
+	if (rsb_seen_settle(&inode, dir, dirent->name) < 0) {
+		rsb_inode_unref(inode);
+		return;
+	}
 	rsb_fs_name(fs, dir, dirent->name, inode, load->page_since);
 	rsb_fs_learn(fs, inode, &dirent->attr, load->page_since);
 	rsb_inode_unref(inode);

@@ -75,7 +75,7 @@ on_lookup(struct rsb_fop *fop, int r, const void *rep)
 	struct rsb_fs *fs = fop->fs;
 	const struct rsb_entry_rep *entry = rep;
 	struct rsb_bytes name = rsb_bytes_str(fop->name);
-	struct rsb_inode *inode;
+	struct rsb_inode *inode = NULL;
 
 	if (r == -ENOENT) {
 		rsb_fs_name(fs, fop->inode, name, NULL, fop->since);
@@ -84,7 +84,10 @@ on_lookup(struct rsb_fop *fop, int r, const void *rep)
 	}
 	if (r >= 0)
 		r = rsb_inode_given(fs->inodes, entry->id, &entry->attr, &inode);
+	if (r >= 0)
+		r = rsb_seen_settle(&inode, fop->inode, name);
 	if (r < 0) {
+		rsb_inode_unref(inode);
 		rsb_reply_err(fop, r);
 		return;
 	}

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "fuse/alias.h"
 #include "fuse/gitplace.h"
@@ -28,13 +29,17 @@ note_depth(struct rsb_inode *inode)
 	rsb_inode_shared(inode)->depth_least = inode->depth_least;
 }
 
+/* Under its parent's node of now, where that was replaced. */
 const char *
 rsb_seen_last(const struct rsb_inode *inode, struct rsb_inode **ret_parent)
 {
 	const struct rsb_shared_node *shared = rsb_inode_shared(inode);
+	struct rsb_inode *parent = rsb_inode_by_nodeid(inode->set, shared->parent);
 
-	*ret_parent = rsb_inode_by_nodeid(inode->set, shared->parent);
-	return *ret_parent ? rsb_namestore_get(rsb_inodes_names(inode->set), shared->name) : NULL;
+	if (parent && parent->left)
+		parent = rsb_inode_by_id(inode->set, parent->id);
+	*ret_parent = parent;
+	return parent ? rsb_namestore_get(rsb_inodes_names(inode->set), shared->name) : NULL;
 }
 
 /* ---- directories ---- */
@@ -181,4 +186,17 @@ rsb_seen_depth(const struct rsb_inode *inode)
 		least = rsb_min(least, depth + inode->depth_least);
 	}
 	return (int)rsb_min(least, depth);
+}
+
+int
+rsb_seen_settle(struct rsb_inode **inode, struct rsb_inode *dir, struct rsb_bytes name)
+{
+	const struct rsb_shared_node *shared = rsb_inode_shared(*inode);
+	const char *last = rsb_namestore_get(rsb_inodes_names((*inode)->set), shared->name);
+
+	if (!S_ISDIR((*inode)->attr.mode) || !shared->n_kernel || !last ||
+		(shared->parent == dir->nodeid && strlen(last) == name.size &&
+			memcmp(last, name.data, name.size) == 0))
+		return 0;
+	return rsb_inode_replace(inode);
 }

@@ -36,6 +36,14 @@ void rsb_seen_moved_all(struct rsb_inodes *inodes, const struct rsb_inode *paren
  */
 rsb_nodiscard int rsb_seen_depth(const struct rsb_inode *inode);
 
+/*
+ * *inode, with a reference of the caller's, was found as name in dir, and the kernel is to be told.
+ * A directory that the sandbox has moved there becomes another node: the kernel has one place for
+ * each, would move it, and take a walk that is in it along, which ".." of a link then leads out of
+ * the mount. -ENFILE, -ENOMEM.
+ */
+rsb_nodiscard int rsb_seen_settle(
+	struct rsb_inode **inode, struct rsb_inode *dir, struct rsb_bytes name);
 /* The process of before saw it; when all its nodes are there. */
 void rsb_seen_restore(struct rsb_inode *inode);
 /* inode goes. The directory with one reference less, which the caller collects; NULL: none. */

@@ -45,6 +45,7 @@ struct rsb_shared_chain {
 	uint64_t size;
 };
 
+#define RSB_SHARED_NODE_LEFT 1u /* beside a type: rsb_inode_replace() */
 struct rsb_shared_node {
 	uint64_t id; /* what the sidecar calls it; 0: the slot is free */
 	uint64_t ino;
@@ -56,7 +57,7 @@ struct rsb_shared_node {
 	uint64_t name;       /* in parent, of fuse/namestore.h; 0: none */
 	uint32_t generation; /* of the slot; goes up at each use */
 	uint32_t next_free;  /* index; 0: none */
-	uint32_t type;       /* S_IFMT */
+	uint32_t type;       /* S_IFMT, and RSB_SHARED_NODE_LEFT */
 	uint32_t depth_least;
 	uint32_t git_seen; /* as in struct rsb_inode */
 };

@@ -4,6 +4,7 @@ are open here or a request names them: the right file or an error, never another
 """
 
 import calendar
+import collections
 import contextlib
 import ctypes
 import errno
@@ -378,6 +379,51 @@ def hammer_files(b, seconds):
         except OSError as e:
             assert e.errno in GONE, e
     return n
+
+
+MOVE = """
+import os
+while not os.path.exists("stop"):
+    os.rename("A/B/C", "C")
+    os.rename("C", "A/B/C")
+"""
+
+
+def test_a_link_in_a_directory_that_moves(tmp):
+    """From where it is seen it stays inside; from where the directory goes meanwhile it would lead out of the mount."""
+    with box(tmp) as b:
+        outside = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(b.mount))), "outside")
+        os.makedirs(outside, exist_ok=True)
+        put(f"{outside}/f", b"out")
+        for name in ("A/B/C", "outside"):
+            os.makedirs(f"{b.workspace}/{name}")
+        put(f"{b.workspace}/outside/f", b"in")
+        os.symlink("../../../outside", f"{b.workspace}/A/B/C/l")
+        end = time.monotonic() + harness.how_many(4, 4, 20)
+        seen = collections.Counter()
+
+        def move():
+            b.command("python3", "-c", MOVE)
+
+        def look():
+            while time.monotonic() < end:
+                for path in ("C", "A/B/C"):
+                    with contextlib.suppress(OSError):
+                        os.stat(f"{b.mount}/{path}")
+
+        threads = [threading.Thread(target=fn) for fn in (move, look, look)]
+        for t in threads:
+            t.start()
+        while time.monotonic() < end:
+            try:
+                seen[get(f"{b.mount}/A/B/C/l/f")] += 1
+            except OSError as e:
+                seen[errno.errorcode[e.errno]] += 1
+        put(f"{b.workspace}/stop", b"")
+        for t in threads:
+            t.join()
+        print(f"     {dict(seen)}")
+        assert seen[b"in"] > 0 and seen[b"out"] == 0, seen
 
 
 def test_names_that_change_places_all_the_time(tmp):

@@ -6,54 +6,7 @@
 #include "fuse/handle.h"
 #include "fuse/ledger.h"
 #include "fuse/seen.h"
-#include "tests/unit/unit.h"
-
-struct world {
-	struct rsb_shared *shared;
-	struct rsb_inodes *inodes;
-	uint64_t forgot_id;
-	uint64_t forgot_n;
-};
-
-static void
-on_forget(void *arg, uint64_t id, uint64_t n)
-{
-	struct world *w = arg;
-
-	w->forgot_id = id;
-	w->forgot_n = n;
-}
-
-static void
-world_new(struct world *w)
-{
-	*w = (struct world){ .forgot_id = 0 };
-	ck_assert_int_eq(rsb_shared_new(&w->shared, NULL), 0);
-	ck_assert_int_eq(rsb_inodes_new(w->shared, on_forget, w, &w->inodes), 0);
-}
-
-static void
-world_free(struct world *w)
-{
-	rsb_inodes_free(w->inodes);
-	rsb_shared_free(w->shared);
-}
-
-static struct rsb_attr
-file(uint64_t ino)
-{
-	return (struct rsb_attr){ .ino = ino, .mode = S_IFREG | 0644, .nlink = 1 };
-}
-
-static struct rsb_inode *
-given(struct world *w, uint64_t id, uint64_t ino)
-{
-	const struct rsb_attr attr = file(ino);
-	struct rsb_inode *inode;
-
-	ck_assert_int_eq(rsb_inode_given(w->inodes, id, &attr, &inode), 0);
-	return inode;
-}
+#include "tests/unit/nodes.h"
 
 START_TEST(one_node_for_one_id)
 {
@@ -171,140 +124,6 @@ START_TEST(another_sidecar_voids_all_but_the_root)
 	rsb_inode_unref(a);
 	/* The new one never gave it. */
 	ck_assert_uint_eq(w.forgot_n, 0);
-	world_free(&w);
-}
-END_TEST
-
-START_TEST(knows_how_deep_a_link_lies)
-{
-	struct world w;
-	struct rsb_inode *root;
-	struct rsb_inode *d;
-	struct rsb_inode *link;
-
-	world_new(&w);
-	root = rsb_inode_root(w.inodes);
-	d = given(&w, 5, 100);
-	link = given(&w, 6, 101);
-	ck_assert_int_eq(rsb_seen_depth(link), -ENOENT);
-	rsb_seen_hint(d, root, rsb_bytes_str("d"));
-	rsb_seen_hint(link, d, rsb_bytes_str("l"));
-	ck_assert_int_eq(rsb_seen_depth(d), 0);
-	ck_assert_int_eq(rsb_seen_depth(link), 1);
-	/* A peer that makes a circle of directories ends in an error, not in a loop. */
-	rsb_seen_hint(d, link, rsb_bytes_str("d"));
-	ck_assert_int_eq(rsb_seen_depth(link), -ENOENT);
-	rsb_inode_unref(link);
-	rsb_inode_unref(d);
-	world_free(&w);
-}
-END_TEST
-
-START_TEST(what_has_several_places_counts_as_the_least_deep)
-{
-	struct world w;
-	struct rsb_inode *root;
-	struct rsb_inode *d;
-	struct rsb_inode *link;
-
-	world_new(&w);
-	root = rsb_inode_root(w.inodes);
-	d = given(&w, 5, 100);
-	link = given(&w, 6, 101);
-	rsb_seen_hint(d, root, rsb_bytes_str("d"));
-	rsb_seen_hint(link, root, rsb_bytes_str("hard"));
-	rsb_seen_hint(link, d, rsb_bytes_str("l"));
-	/* The kernel may ask by either name. */
-	ck_assert_int_eq(rsb_seen_depth(link), 0);
-	rsb_inode_unref(link);
-	rsb_inode_unref(d);
-	world_free(&w);
-}
-END_TEST
-
-START_TEST(what_lies_in_a_directory_moves_with_it)
-{
-	struct world w;
-	struct rsb_inode *root;
-	struct rsb_inode *a;
-	struct rsb_inode *b;
-	struct rsb_inode *link;
-
-	world_new(&w);
-	root = rsb_inode_root(w.inodes);
-	a = given(&w, 5, 100);
-	b = given(&w, 6, 101);
-	link = given(&w, 7, 102);
-	rsb_seen_hint(a, root, rsb_bytes_str("a"));
-	rsb_seen_hint(b, a, rsb_bytes_str("b"));
-	rsb_seen_hint(link, b, rsb_bytes_str("l"));
-	ck_assert_int_eq(rsb_seen_depth(link), 2);
-	rsb_seen_moved_all(w.inodes, a, rsb_bytes_str("b"), root, rsb_bytes_str("c"), true);
-	ck_assert_int_eq(rsb_seen_depth(link), 1);
-	/* Back again it counts as where it was: that only refuses too much. */
-	rsb_seen_hint(b, a, rsb_bytes_str("b"));
-	ck_assert_int_eq(rsb_seen_depth(link), 1);
-	rsb_inode_unref(link);
-	rsb_inode_unref(b);
-	rsb_inode_unref(a);
-	world_free(&w);
-}
-END_TEST
-
-START_TEST(a_directory_stays_as_long_as_what_was_seen_in_it)
-{
-	struct world w;
-	struct rsb_inodes *next;
-	struct rsb_inode *d;
-	struct rsb_inode *e;
-	struct rsb_inode *f;
-	struct rsb_inode *parent;
-
-	world_new(&w);
-	d = given(&w, 5, 100);
-	e = given(&w, 6, 101);
-	f = given(&w, 7, 102);
-	rsb_seen_hint(d, rsb_inode_root(w.inodes), rsb_bytes_str("d"));
-	rsb_seen_hint(e, d, rsb_bytes_str("e"));
-	rsb_seen_hint(f, e, rsb_bytes_str("f"));
-	rsb_inode_looked_up(f);
-	rsb_inode_unref(d);
-	rsb_inode_unref(e);
-	rsb_inode_unref(f);
-	ck_assert_str_eq(rsb_seen_last(f, &parent), "f");
-	ck_assert_str_eq(rsb_seen_last(parent, &parent), "e");
-	ck_assert_str_eq(rsb_seen_last(parent, &parent), "d");
-	/* Also for the next process. */
-	ck_assert_int_eq(rsb_inodes_new(w.shared, on_forget, &w, &next), 0);
-	rsb_inodes_free(w.inodes);
-	w.inodes = next;
-	rsb_inodes_sweep(next);
-	f = rsb_inode_by_id(next, 7);
-	ck_assert_str_eq(rsb_seen_last(f, &parent), "f");
-	ck_assert_str_eq(rsb_seen_last(parent, &parent), "e");
-	/* It moves, and what it was in goes. */
-	rsb_seen_hint(f, rsb_inode_root(next), rsb_bytes_str("f"));
-	ck_assert_ptr_null(rsb_inode_by_id(next, 5));
-	ck_assert_ptr_null(rsb_inode_by_id(next, 6));
-	rsb_inode_forget(f, 1);
-	ck_assert_uint_eq(rsb_inodes_count(next), 1);
-	world_free(&w);
-}
-END_TEST
-
-START_TEST(hints_that_make_a_circle_keep_nothing)
-{
-	struct world w;
-	struct rsb_inode *dirs[4];
-
-	world_new(&w);
-	for (size_t i = 0; i < RSB_ARRAY_SIZE(dirs); i++)
-		dirs[i] = given(&w, 5 + i, 100 + i);
-	for (size_t i = 0; i < 3 * RSB_ARRAY_SIZE(dirs); i++)
-		rsb_seen_hint(dirs[i % 4], dirs[(i + 1 + i / 4) % 4], rsb_bytes_str("name"));
-	for (size_t i = 0; i < RSB_ARRAY_SIZE(dirs); i++)
-		rsb_inode_unref(dirs[i]);
-	ck_assert_uint_eq(rsb_inodes_count(w.inodes), 1);
 	world_free(&w);
 }
 END_TEST
@@ -474,11 +293,6 @@ main(void)
 		lives_until_the_kernel_forgets,
 		does_not_believe_a_hostile_sidecar,
 		another_sidecar_voids_all_but_the_root,
-		knows_how_deep_a_link_lies,
-		what_has_several_places_counts_as_the_least_deep,
-		what_lies_in_a_directory_moves_with_it,
-		a_directory_stays_as_long_as_what_was_seen_in_it,
-		hints_that_make_a_circle_keep_nothing,
 		nodes_come_back_with_another_process,
 		handles_hold_their_node,
 		an_error_is_told_by_a_close_or_by_two_writes,
