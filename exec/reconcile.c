@@ -272,8 +272,8 @@ rsb_reconcile(const struct rsb_reconcile *what, struct rsb_reconciled *ret_resol
 	r = resolve_all(&resolve, diag);
 	if (r >= 0 && !resolve.resolved.n)
 		return rsb_diag_set(diag, -ENOENT,
-			"%s is in no conflict that a sync out has met; 'rsb sync status' names those "
-			"there are",
+			"%s is in no conflict that a sync out has met, which brings theirs beside it; "
+			"'rsb sync out' first, or see 'rsb sync status'",
 			what->path ? what->path : what->dir);
 	saved = rsb_manifest_save(what->state_dir, &resolve.next, true);
 	if (saved < 0)
