@@ -16,7 +16,9 @@
 
 struct rsb_haul {
 	struct rsb_link *link;
+	const struct rsb_sync_far *far;
 	uint64_t timeout_ns;
+	uint64_t end_ns; /* 0: none */
 	uint64_t proc;
 	bool reads; /* this call has a stream to us */
 
@@ -141,18 +143,28 @@ on_tree(void *arg, int r, const void *rep)
 	answer(arg, r, tree ? tree->error : 0, tree ? tree->problem : (struct rsb_bytes){ 0 });
 }
 
+static bool
+is_over(const struct rsb_haul *haul)
+{
+	return haul->end_ns && rsb_now_ns() >= haul->end_ns;
+}
+
 /* Until *flag or an error; the deadline is renewed with every step. */
 static int
 wait_for(struct rsb_haul *haul, const bool *flag)
 {
 	uint64_t seen;
-	int r = 0;
+	int r = is_over(haul) ? -ETIMEDOUT : 0;
 
 	rsb_mutex_lock(&haul->lock);
 	seen = haul->steps;
 	while (!*flag && haul->r == 0 && r == 0) {
-		r = rsb_cond_wait_until(&haul->moved, &haul->lock, rsb_now_ns() + haul->timeout_ns);
-		if (r == -ETIMEDOUT && seen != haul->steps)
+		uint64_t until_ns = rsb_now_ns() + haul->timeout_ns;
+
+		if (haul->end_ns)
+			until_ns = rsb_min(until_ns, haul->end_ns);
+		r = rsb_cond_wait_until(&haul->moved, &haul->lock, until_ns);
+		if (r == -ETIMEDOUT && seen != haul->steps && !is_over(haul))
 			r = 0;
 		seen = haul->steps;
 	}
@@ -220,24 +232,54 @@ rsb_haul_begin(struct rsb_haul *haul, enum rsb_haul_what what, struct rsb_diag *
 }
 
 int
-rsb_haul_open(const struct rsb_sync_far *far, struct rsb_haul **ret_upload, struct rsb_diag *diag)
+rsb_haul_new(const struct rsb_sync_far *far, struct rsb_haul **ret_haul)
 {
-	RSB_CLEANUP(rsb_haul_freep) struct rsb_haul *haul = rsb_new(struct rsb_haul);
-	int r;
+	struct rsb_haul *haul = rsb_new(struct rsb_haul);
 
 	if (!haul)
 		return -ENOMEM;
 	rsb_mutex_init(&haul->lock);
 	rsb_cond_init(&haul->moved);
+	haul->far = far;
 	haul->timeout_ns = far->timeout_ns;
+	haul->end_ns = far->whole_ns ? rsb_now_ns() + far->whole_ns : 0;
 	rsb_buf_init(&haul->came, WINDOW_MAX + RSB_FRAME_MAX);
-	r = connect_it(haul, far);
-	if (r < 0) {
-		rsb_haul_explain(haul, r, diag);
-		return r;
-	}
-	*ret_upload = rsb_steal(&haul);
+	*ret_haul = haul;
 	return 0;
+}
+
+int
+rsb_haul_connect(struct rsb_haul *haul, struct rsb_diag *diag)
+{
+	int r = connect_it(haul, haul->far);
+
+	if (r < 0)
+		rsb_haul_explain(haul, r, diag);
+	return r;
+}
+
+int
+rsb_haul_open(const struct rsb_sync_far *far, struct rsb_haul **ret_haul, struct rsb_diag *diag)
+{
+	RSB_CLEANUP(rsb_haul_freep) struct rsb_haul *haul = NULL;
+	int r = rsb_haul_new(far, &haul);
+
+	if (r >= 0)
+		r = rsb_haul_connect(haul, diag);
+	if (r < 0)
+		return r;
+	*ret_haul = rsb_steal(&haul);
+	return 0;
+}
+
+void
+rsb_haul_abort(struct rsb_haul *haul, int r)
+{
+	rsb_mutex_lock(&haul->lock);
+	if (haul->r == 0)
+		haul->r = r;
+	step_locked(haul);
+	rsb_mutex_unlock(&haul->lock);
 }
 
 void

@@ -5,7 +5,8 @@
 /*
  * Trees on their way into a workspace and out of it: a link of its own, on which one call after the
  * other is made, each with a stream there, and most with one back. Every function waits, and fails
- * with -ETIMEDOUT when nothing moved for the timeout of far. Not thread-safe.
+ * with -ETIMEDOUT when nothing moved for the timeout of far, or all of it takes longer than it may.
+ * Not thread-safe.
  */
 
 #include "keeper/sync.h"
@@ -22,6 +23,11 @@ enum rsb_haul_what {
 
 rsb_nodiscard int rsb_haul_open(
 	const struct rsb_sync_far *far, struct rsb_haul **ret_haul, struct rsb_diag *diag);
+/* The same in two steps, for who may want to give up in between. What far points to is borrowed. */
+rsb_nodiscard int rsb_haul_new(const struct rsb_sync_far *far, struct rsb_haul **ret_haul);
+rsb_nodiscard int rsb_haul_connect(struct rsb_haul *haul, struct rsb_diag *diag);
+/* {any} Whoever waits, and whatever comes after, fails with r. */
+void rsb_haul_abort(struct rsb_haul *haul, int r);
 /* Also ends what is under way. NULL is fine. */
 void rsb_haul_free(struct rsb_haul *haul);
 RSB_DEFINE_CLEANUP(struct rsb_haul *, rsb_haul_free)

@@ -74,12 +74,13 @@ int
 rsb_sync_patterns(const struct rsb_sync *sync, struct rsb_buf *text)
 {
 	rsb_autofree char *own = NULL;
-	rsb_autoclose int dir = open(sync->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	rsb_autoclose int dir =
+		sync->dir ? open(sync->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	int r;
 
-	if (dir < 0)
+	if (dir < 0 && sync->dir)
 		return -errno;
-	r = rsb_fd_read_file(dir, ".rsbignore", IGNORE_FILE_MAX, &own);
+	r = dir < 0 ? 0 : rsb_fd_read_file(dir, ".rsbignore", IGNORE_FILE_MAX, &own);
 	if (r == -ENOENT)
 		r = 0;
 	for (size_t i = 0; r >= 0 && sync->exclude && i < sync->exclude->n; i++)

@@ -39,7 +39,10 @@ struct rsb_sync {
 
 #define RSB_SYNC_CONFLICT ".rsb-conflict" /* behind the name of the other side's version */
 #define RSB_SYNC_PATTERNS_MAX ((size_t)4 << 20)
-/* Appends what is left out, both ways, a pattern a line. Errors of open(2) and read(2). */
+/*
+ * Appends what is left out, both ways, a pattern a line. Errors of open(2) and read(2). Without a
+ * directory: all but what a .rsbignore says.
+ */
 rsb_nodiscard int rsb_sync_patterns(const struct rsb_sync *sync, struct rsb_buf *text);
 
 /* Where packed bytes go. Waits until it took all of them. Negative errno ends the walk. */
@@ -61,6 +64,7 @@ struct rsb_sync_far {
 	const char *sandbox_id;
 	const struct rsb_secret *key;
 	uint64_t timeout_ns;
+	uint64_t whole_ns; /* for all calls on one link together; 0: without end */
 };
 rsb_nodiscard int rsb_sync_in(const struct rsb_sync *sync, const struct rsb_sync_far *far,
 	struct rsb_sync_stats *ret_stats, struct rsb_diag *diag);
