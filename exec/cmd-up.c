@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "exec/comeback.h"
 #include "exec/daemon.h"
 #include "exec/interrupt.h"
 #include "exec/outcome.h"
@@ -31,6 +32,7 @@
 /* Of an attempt that does not come to its end; its parent clears it away. */
 struct traces {
 	bool made_sandbox;                      /* or is about to */
+	bool restores;                          /* one that is gone; its state stays */
 	char made_mountpoint[RSB_PATH_MAX + 1]; /* or is about to; empty: it was there */
 };
 
@@ -237,7 +239,9 @@ bring_back(struct up *up, struct rsb_diag *diag)
 	struct rsb_state *state = &up->session.state;
 	int r;
 
-	r = rsb_keeper_resume(&up->session.env, state, &sandbox, diag);
+	up->traces->restores = true;
+	r = rsb_comeback_resume(&rsb_verb_up, up->common, &up->session, &sandbox, diag);
+	up->traces->restores = false;
 	if (r == -ENOENT)
 		return make_again(up, diag);
 	if (r >= 0)
@@ -390,8 +394,9 @@ end_sandbox(struct up *up, struct rsb_diag *diag)
 
 	if (r < 0)
 		return r;
-	r = up->session.known ? rsb_keeper_destroy(&up->session.env, &up->session.state, diag)
-			      : rsb_keeper_forget(&up->session.env, diag);
+	r = up->session.known && !up->traces->restores
+		    ? rsb_keeper_destroy(&up->session.env, &up->session.state, diag)
+		    : rsb_keeper_forget(&up->session.env, diag);
 	rsb_verb_session_done(&up->session);
 	return r;
 }
@@ -402,7 +407,7 @@ clear_away(struct up *up, int sig)
 {
 	const char *mountpoint = up->traces->made_mountpoint;
 	struct rsb_diag diag = { 0 };
-	int r = up->traces->made_sandbox ? end_sandbox(up, &diag) : 0;
+	int r = up->traces->made_sandbox || up->traces->restores ? end_sandbox(up, &diag) : 0;
 
 	if (mountpoint[0])
 		(void)rmdir(mountpoint);

@@ -261,19 +261,12 @@ made_nothing(int r)
 	return r != -EREMOTEIO && r != -EBADMSG && r != -ECANCELED;
 }
 
-static int
-create_or_adopt(const struct rsb_keeper_env *env, const struct rsb_keeper_create *how,
+int
+rsb_keeper_request(const struct rsb_keeper_env *env, const struct rsb_keeper_create *how,
 	struct rsb_state *state, struct rsb_sandbox *ret_sandbox, struct rsb_diag *diag)
 {
-	int r;
+	int r = check_max(env, diag);
 
-	r = rsb_state_intent_pending(env->dir, state->intent);
-	if (r == 0) {
-		r = look_up(env, state->intent, ret_sandbox, diag);
-		if (r != -ENOENT)
-			return r;
-	}
-	r = check_max(env, diag);
 	if (r < 0)
 		return r;
 	r = rsb_state_intent_begin(env->dir, state->intent);
@@ -283,6 +276,20 @@ create_or_adopt(const struct rsb_keeper_env *env, const struct rsb_keeper_create
 	if (r < 0 && made_nothing(r))
 		(void)rsb_state_intent_end(env->dir); /* it will find nothing either way */
 	return r;
+}
+
+static int
+create_or_adopt(const struct rsb_keeper_env *env, const struct rsb_keeper_create *how,
+	struct rsb_state *state, struct rsb_sandbox *ret_sandbox, struct rsb_diag *diag)
+{
+	int r = rsb_state_intent_pending(env->dir, state->intent);
+
+	if (r == 0) {
+		r = look_up(env, state->intent, ret_sandbox, diag);
+		if (r != -ENOENT)
+			return r;
+	}
+	return rsb_keeper_request(env, how, state, ret_sandbox, diag);
 }
 
 int
@@ -405,7 +412,8 @@ rsb_keeper_destroy(
 	r = env->backend->ops->kill(env->backend, state->sandbox_id, diag);
 	if (r < 0 && r != -ENOENT)
 		return r;
-	r = rsb_state_intent_end(env->dir);
+	/* One that was to take its place, by somebody who was interrupted, goes with it. */
+	r = rsb_keeper_forget(env, diag);
 	if (r == 0)
 		r = rsb_state_remove(env->dir);
 	return r < 0 ? rsb_diag_set(diag, r, "cannot remove %s: %s", rsb_state_path(env->dir),

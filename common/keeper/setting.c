@@ -7,7 +7,7 @@
 #include "util/cleanup.h"
 #include "util/str.h"
 
-enum type { TEXT, PATH, URL, HOST, USER, TIME, NUMBER, PORT, BOOL, CHOICE, LIST };
+enum type { TEXT, PATH, URL, HOST, USER, TIME, NUMBER, SIZE, PORT, BOOL, CHOICE, LIST };
 
 enum flag { HARMLESS = 1, REQUIRED = 2, ENV_ONLY = 4 };
 
@@ -60,6 +60,7 @@ static const struct row rows[] = {
 	{ "keeper", "heartbeat", TIME, 0, AT(keeper.heartbeat_ns), "30s", NULL, SEC, 3600 * SEC },
 	{ "keeper", "recover_wait", TIME, HARMLESS, AT(keeper.recover_wait_ns), "60s", NULL, 0, 24 * 3600 * SEC },
 	{ "sync", "exclude", LIST, HARMLESS, AT(sync.exclude), "node_modules .pnpm-store .venv __pycache__", NULL, 0, 0 },
+	{ "sync", "snapshot_max", SIZE, 0, AT(sync.snapshot_max), "4G", NULL, 1 << 20, 0 },
 	{ "sync", "out_on_down", BOOL, 0, AT(sync.out_on_down), "true", NULL, 0, 0 },
 	{ "notify", "command", TEXT, 0, AT(notify.command), "", NULL, 0, 0 },
 	{ "notify", "timeout", TIME, 0, AT(notify.timeout_ns), "10s", NULL, SEC, 3600 * SEC },
@@ -106,6 +107,7 @@ text_ok(const struct row *row, const char *value)
 		return true;
 	case TIME:
 	case NUMBER:
+	case SIZE:
 	case PORT:
 	case BOOL:
 	case CHOICE:
@@ -136,7 +138,9 @@ set_number(const struct row *row, const char *value, uint64_t *number)
 	uint64_t n;
 	int r;
 
-	r = row->type == TIME ? rsb_str_duration(value, &n) : rsb_str_u64(value, UINT64_MAX, &n);
+	r = row->type == TIME   ? rsb_str_duration(value, &n)
+	    : row->type == SIZE ? rsb_str_size(value, &n)
+				: rsb_str_u64(value, UINT64_MAX, &n);
 	if (r < 0 || n < row->min || (row->max && n > row->max))
 		return -EINVAL;
 	*number = n;
@@ -213,6 +217,7 @@ set_value(struct rsb_config *config, const struct row *row, const char *value, i
 		return set_text(row, value, member(config, row));
 	case TIME:
 	case NUMBER:
+	case SIZE:
 	case PORT:
 		return set_number(row, value, member(config, row));
 	case BOOL:

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: MIT
+"""What is kept of a sandbox here, and what comes back of it when the sandbox is gone."""
+
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+import harness
+from harness import answer, check, equal, named, sentence
+
+# What a tree is, told by a program in the sandbox: names are bytes, so all of it is hex.
+DESCRIBE = """
+import hashlib, json, os, stat, sys
+found = {}
+for folder, dirs, files in os.walk(b"."):
+    for name in dirs + files:
+        path = os.path.join(folder, name)
+        st = os.lstat(path)
+        what = [oct(st.st_mode), st.st_nlink if stat.S_ISREG(st.st_mode) else 1]
+        if stat.S_ISLNK(st.st_mode):
+            what.append(os.readlink(path).hex())
+        else:
+            what.append(st.st_mtime_ns)
+            what.append(sorted((x, os.getxattr(path, x).hex()) for x in os.listxattr(path) if x.startswith("user.")))
+        if stat.S_ISREG(st.st_mode):
+            what += [st.st_size, st.st_blocks * 512 < st.st_size, hashlib.sha256(open(path, "rb").read()).hexdigest()]
+        found[path.hex()] = what
+json.dump(found, sys.stdout)
+"""
+
+MAKE = """
+import os
+os.makedirs("deep/er")
+for c in range(1, 256):
+    if c != ord("/"):
+        open(b"deep/n" + bytes([c]) + b"x", "wb").write(bytes([c]))
+os.mkdir(b"\\xff\\n")
+os.symlink(b"../nowhere\\xfe", b"\\xff\\n/up")
+open("one", "w").write("linked"); os.link("one", "deep/two")
+with open("sparse", "wb") as f:
+    f.truncate(64 << 20); f.seek(32 << 20); f.write(b"x" * 4096)
+open("attr", "w").write("a"); os.setxattr("attr", "user.colour", b"\\x00red")
+os.mkdir("closed"); open("closed/in", "w").write("i"); os.chmod("closed", 0o500); os.chmod("closed/in", 0o400)
+open("big", "wb").write(os.urandom(3 << 20))
+os.mkdir("gone"); open("gone/a", "w").write("a"); open("turn", "w").write("file")
+os.mkdir("turned"); open("turned/in", "w").write("i"); os.mkfifo("pipe")
+open("old", "w").write("o"); os.utime("old", ns=(10**18 + 1, 10**18 + 123456789)); os.mkdir("empty")
+"""
+
+CHANGE = """
+import os, shutil
+shutil.rmtree("gone"); os.unlink("turn"); os.mkdir("turn"); open("turn/in", "w").write("dir")
+shutil.rmtree("turned"); open("turned", "w").write("file")
+os.link("one", "three"); os.rename("deep/er", "deeper"); open("deeper/new", "w").write("n"); os.chmod("old", 0o640)
+"""
+
+
+def take(world, box, *args):
+    return answer(world.rsb("snapshot", *args, "--json", box.name))
+
+
+def points(world, box):
+    return answer(world.rsb("snapshot", "list", "--json", box.name))["snapshots"]
+
+
+def describe(world, name):
+    r = world.run("rsb-exec", "-s", name, "python3", "-c", DESCRIBE, cwd="/")
+    found = json.loads(r.stdout)
+    found.pop(b"./pipe".hex(), None)
+    return found
+
+
+def sandboxes(world):
+    """Here, and at their host."""
+    return (sorted(os.listdir(os.path.join(world.env["XDG_STATE_HOME"], "rsb"))),
+            sorted(s["sandboxID"] for s in json.loads(world.api("GET", "/sandboxes"))))
+
+
+def lose(world, box):
+    """The host of the sandbox does not know it any more."""
+    world.api("DELETE", f"/sandboxes/{box.status()['sandbox']}")
+
+
+def lose_by_name(world, box):
+    with open(box.state("state.json"), encoding="utf-8") as f:
+        world.api("DELETE", f"/sandboxes/{json.load(f)['sandbox_id']}")
+
+
+def test_a_base_a_delta_and_another_sandbox(world):
+    with world.sandbox() as box, named(world, "again"), named(world, "before"):
+        box.exec("python3", "-c", MAKE)
+        first = take(world, box)
+        check(first["new"] and first["base"] and not first["fuzzy"], first)
+        check(first["moved"] > 3 << 20, "the contents came")
+        then = describe(world, box.name)
+        again = take(world, box, "take")
+        check(not again["new"] and again["snapshot"] == first["snapshot"], "nothing changed")
+        box.exec("python3", "-c", CHANGE)
+        second = take(world, box)
+        check(second["new"] and not second["base"], second)
+        check(second["moved"] < 16 << 10, f"{second['moved']} bytes for a small change")
+        # gone, gone/a, deep/er, turned/in; turn and turned became something else.
+        equal(second["removed"], 4)
+        equal([p["snapshot"] for p in points(world, box)], [first["snapshot"], second["snapshot"]])
+        for path in pathlib.Path(box.state("")).glob("snapshot*"):
+            equal(path.stat().st_mode & 0o777, 0o600, path)
+        now = describe(world, box.name)
+        sentence(world.rsb("snapshot", "restore", box.name, check_status=125), "is there", "--to NAME")
+        world.rsb("snapshot", "restore", "--to", "again", box.name)
+        equal(describe(world, "again"), now, "the tree of the newest one")
+        r = world.rsb("snapshot", "restore", f"{box.name}@{first['snapshot']}", "--to", "before")
+        check(b"snapshot 1)" in r.stderr, r.stderr)
+        equal(describe(world, "before"), then, "the tree of the first one")
+        sentence(world.rsb("snapshot", "restore", "--to", "again", box.name, check_status=125), "already")
+
+
+def test_what_is_damaged_is_told_and_nothing_is_half_restored(world):
+    with world.sandbox() as box:
+        box.sh("echo 1 > a")
+        take(world, box)
+        for i in (2, 3, 4):
+            box.sh(f"echo {i} > a; echo {i} > b{i}")
+            take(world, box)
+        delta = pathlib.Path(box.state("snapshot-4.tar.zst"))
+        data = bytearray(delta.read_bytes())
+        data[len(data) // 2] ^= 1
+        delta.write_bytes(data)
+        before = sandboxes(world)
+        sentence(world.rsb("snapshot", "restore", "--to", "t-x", f"{box.name}@4", check_status=125),
+                 "snapshot 4 stands on others: snapshot 4 is damaged: snapshot-4.tar.zst")
+        os.unlink(box.state("snapshot-3.tree"))
+        sentence(world.rsb("snapshot", "restore", "--to", "t-x", f"{box.name}@3", check_status=125),
+                 "snapshot-3.tree", "No such file")
+        sentence(world.rsb("snapshot", "restore", "--to", "t-x", f"{box.name}@9", check_status=125),
+                 "there is no snapshot 9", "rsb snapshot list")
+        equal(sandboxes(world), before, "no sandbox is left")
+        # The newest that is whole is taken instead, and told.
+        with named(world, "t-x"):
+            r = world.rsb("snapshot", "restore", "--to", "t-x", box.name)
+            check(b"snapshot 4 stands on others" in r.stderr and b"snapshot 2)" in r.stderr, r.stderr)
+            equal(world.run("rsb-exec", "-s", "t-x", "sh", "-c", "cat a; ls", cwd="/").stdout, b"2\na\nb2\n")
+        # One that cannot be continued is begun anew.
+        box.sh("echo 5 > a")
+        check(take(world, box)["base"], "a new base")
+        index = pathlib.Path(box.state("snapshots"))
+        index.write_bytes(index.read_bytes().replace(b'"base":1', b'"base":0', 1))
+        sentence(world.rsb("snapshot", "list", box.name, check_status=125), "is damaged")
+        sentence(world.rsb("snapshot", "restore", "--to", "t-x", box.name, check_status=125), "is damaged", "remove --all")
+        world.rsb("snapshot", "remove", "--all", box.name)
+        equal([p.name for p in pathlib.Path(box.state("")).glob("snapshot-*")], [], "files")
+        sentence(world.rsb("snapshot", "restore", "--to", "t-x", box.name, check_status=125), "there is no snapshot of")
+
+
+def test_old_ones_go(world):
+    with world.sandbox() as box:
+        box.sh("echo 1 > a")
+        take(world, box)
+        box.sh("echo 2 > a")
+        take(world, box)
+        one = take(world, box, "--full")
+        check(one["new"] and one["base"], one)
+        equal([p["snapshot"] for p in points(world, box)], [3], "the ones before are gone")
+        equal(sorted(p.name for p in pathlib.Path(box.state("")).glob("snapshot-*")), ["snapshot-3.tar.zst", "snapshot-3.tree"])
+        world.rsb("snapshot", "remove", box.name)
+        equal(len(points(world, box)), 1, "what the newest stands on stays")
+        box.exec("sh", "-c", "head -c 3000000 /dev/urandom > big")
+        sentence(world.rsb("snapshot", "-o", "sync.snapshot_max=1M", box.name, check_status=125), "more than 1 MiB",
+                 "sync.snapshot_max")
+        equal([p["snapshot"] for p in points(world, box)], [3], "what there was stays")
+        equal(sorted(p.name for p in pathlib.Path(box.state("")).glob("snapshot-*")), ["snapshot-3.tar.zst", "snapshot-3.tree"])
+
+
+def test_a_sandbox_that_is_lost_comes_back(world):
+    source = world.fresh("src")
+    pathlib.Path(source, "here").write_text("h", encoding="utf-8")
+    with world.sandbox(source) as box:
+        box.exec("python3", "-c", MAKE)
+        take(world, box)
+        box.exec("python3", "-c", CHANGE)
+        box.write("by-mount", b"m")
+        take(world, box)
+        now = describe(world, box.name)
+        box.sh("echo late > late")
+        key = pathlib.Path(box.state("key")).read_bytes()
+        lose(world, box)
+        r = world.rsb("up", "--name", box.name, "-m", box.mount, source)
+        sentence(r, "files and directories are back as they were at", "(snapshot 2)", "is lost")
+        equal([e["text"] for e in box.events() if e["kind"] == "restored"], [r.stderr.decode().strip().removeprefix("rsb up: ")])
+        equal(describe(world, box.name), now)
+        equal(box.read("by-mount"), b"m", "the mount has it")
+        equal(pathlib.Path(box.state("key")).read_bytes(), key, "its state stayed")
+        check(take(world, box)["base"], "the new one has a base of its own")
+        equal(len(points(world, box)), 3, "what it came from stays")
+        # What changed there since the last sync comes out as ever.
+        got = answer(world.rsb("sync", "out", "--json", box.name))
+        check("by-mount" in [i["path"] for i in got["comes"]], got["comes"])
+        check("here" not in [i["path"] for i in got["comes"] + got["goes"] + got["conflicts"]], "it did not change")
+        # And by mount, which makes none without one.
+        world.rsb("umount", box.name)
+        lose_by_name(world, box)
+        sentence(world.rsb("mount", box.name), "are back as they were at", "(snapshot 3)")
+        equal(describe(world, box.name), now)
+        equal(len(sandboxes(world)[1]), 1, "no other sandbox is left")
+
+
+def test_who_is_killed_while_he_restores_leaves_all_as_it_was(world):
+    with world.sandbox() as box:
+        box.exec("python3", "-c", MAKE)
+        take(world, box)
+        now = describe(world, box.name)
+        for n in range(harness.how_many(4, 12, 60)):
+            lose_by_name(world, box)
+            p = subprocess.Popen(["rsb", "up", "--name", box.name, "-m", box.mount, box.source], env=world.env,
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+            # Wherever that is: the time that it takes in all is divided evenly.
+            time.sleep(0.05 + n * 0.06)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(p.pid, signal.SIGKILL)
+            p.wait()
+            world.rsb("up", "--name", box.name, "-m", box.mount, box.source)
+            equal(describe(world, box.name), now, f"killed the {n}th time")
+            equal(len(sandboxes(world)[1]), 1, "no other sandbox is left")
+
+
+if __name__ == "__main__":
+    harness.main(globals())
