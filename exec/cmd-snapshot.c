@@ -4,23 +4,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "exec/comeback.h"
 #include "exec/daemon.h"
 #include "exec/report.h"
 #include "exec/snapreport.h"
+#include "exec/snaptake.h"
 #include "exec/treesync.h"
-#include "exec/way.h"
 #include "exec/where.h"
-#include "keeper/snapshot.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
 #include "util/str.h"
 
-#define STORE_WAIT_NS (60 * RSB_NSEC_PER_SEC)
-#define QUIET_NS RSB_NSEC_PER_SEC
-#define LOOK_NS (20 * 1000 * 1000L)
 #define WORDS "it is 'snapshot [take]', 'list', 'restore' or 'remove', and one sandbox"
 
 enum action { TAKE, LIST, RESTORE, REMOVE, ACTION_N };
@@ -34,9 +29,6 @@ struct snap {
 	const char *to;
 	bool full;
 	bool all;
-	const struct rsb_where *where;
-	struct rsb_daemon_look look; /* at the beginning */
-	struct rsb_progress progress;
 };
 
 /* ---- what is said ---- */
@@ -72,14 +64,6 @@ say_taken(const struct snap *snap, const struct rsb_state *state, const struct r
 
 /* ---- take ---- */
 
-static void
-on_progress(void *arg, uint64_t bytes)
-{
-	struct snap *snap = arg;
-
-	rsb_progress_sync(&snap->progress, &(struct rsb_sync_stats){ .bytes = bytes });
-}
-
 static int
 open_session(const struct snap *snap, const struct rsb_where *where, char **env,
 	struct rsb_verb_session *session, struct rsb_diag *diag)
@@ -91,84 +75,24 @@ open_session(const struct snap *snap, const struct rsb_where *where, char **env,
 	return rsb_verb_session_open(session, &of, snap->common, env, diag);
 }
 
-/* One that has just ended may be counted for a moment more. */
-static int
-wait_quiet(struct snap *snap, const struct rsb_where *where, struct rsb_diag *diag)
-{
-	const uint64_t end_ns = rsb_now_ns() + QUIET_NS;
-	const struct timespec pause = { .tv_nsec = LOOK_NS };
-	int r;
-
-	snap->where = where;
-	while ((r = rsb_daemon_look(where, &snap->look, diag)) >= 0 && snap->look.commands &&
-		rsb_now_ns() < end_ns)
-		(void)nanosleep(&pause, NULL); /* an early end is fine */
-	return r;
-}
-
-static bool
-is_busy(void *arg)
-{
-	const struct snap *snap = arg;
-	struct rsb_daemon_look look;
-
-	/* Who cannot be asked may do anything. */
-	return snap->look.commands || rsb_daemon_look(snap->where, &look, NULL) < 0 ||
-	       look.commands || look.generation != snap->look.generation;
-}
-
-static int
-fetch(struct snap *snap, struct rsb_verb_session *session, struct rsb_snappoint *ret_point,
-	struct rsb_diag *diag)
-{
-	RSB_CLEANUP(rsb_buf_done) struct rsb_buf patterns = { .max = RSB_SNAPSHOT_PATTERNS_MAX };
-	RSB_CLEANUP(rsb_way_done) struct rsb_way way = { 0 };
-	RSB_CLEANUP(rsb_snapstore_closep) struct rsb_snapstore *store = NULL;
-	RSB_CLEANUP(rsb_haul_freep) struct rsb_haul *haul = NULL;
-	struct rsb_snapshot take = { .sandbox_id = session->state.sandbox_id,
-		.max = session->config.sync.snapshot_max,
-		.why = "asked",
-		.whole = snap->full,
-		.busy = is_busy,
-		.progress = on_progress,
-		.arg = snap };
-	int r;
-
-	r = rsb_way_find(session, &way, diag);
-	if (r >= 0)
-		r = rsb_snapstore_open(rsb_state_path(session->dir), STORE_WAIT_NS, &store, diag);
-	if (r >= 0)
-		r = rsb_snapshot_patterns(&session->config, session->state.local_dir, &patterns);
-	way.far.whole_ns = RSB_SNAPSHOT_WHOLE_NS;
-	if (r >= 0)
-		r = rsb_haul_open(&way.far, &haul, diag);
-	if (r < 0)
-		return r;
-	if (rsb_snapstore_was_damaged(store))
-		(void)fprintf(stderr,
-			"rsb snapshot: the list of snapshots was damaged: a new one is begun\n");
-	take.store = store;
-	take.patterns = rsb_buf_view(&patterns);
-	return rsb_snapshot_take(&take, haul, ret_point, diag);
-}
-
 static int
 take(struct snap *snap, const struct rsb_where *where, char **env, struct rsb_diag *diag)
 {
 	RSB_CLEANUP(rsb_verb_session_done) struct rsb_verb_session session = { 0 };
+	struct rsb_snaptake take = { .verb = snap->verb,
+		.common = snap->common,
+		.where = where,
+		.session = &session,
+		.why = "asked",
+		.whole = snap->full };
 	struct rsb_snappoint point;
 	int r;
 
 	/* What was written in the mount is there, before. */
 	rsb_treesync_settle(where->socket);
-	r = wait_quiet(snap, where, diag);
+	r = open_session(snap, where, env, &session, diag);
 	if (r >= 0)
-		r = open_session(snap, where, env, &session, diag);
-	if (r < 0)
-		return r;
-	rsb_progress_begin(&snap->progress, snap->verb, snap->common, "taking a snapshot");
-	r = fetch(snap, &session, &point, diag);
-	rsb_progress_end(&snap->progress, r);
+		r = rsb_snaptake_run(&take, &point, diag);
 	return r < 0 ? r : say_taken(snap, &session.state, &point, r == 0);
 }
 
@@ -311,7 +235,7 @@ discard(struct snap *snap, const struct rsb_where *where, struct rsb_diag *diag)
 	size_t n, goes;
 	int r;
 
-	r = path ? rsb_snapstore_open(path, STORE_WAIT_NS, &store, diag) : -ENOMEM;
+	r = path ? rsb_snapstore_open(path, RSB_SNAPTAKE_STORE_NS, &store, diag) : -ENOMEM;
 	if (r < 0)
 		return r;
 	n = rsb_snapstore_count(store);

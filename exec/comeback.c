@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "exec/snaptake.h"
 #include "keeper/recreate.h"
 #include "keeper/snaprestore.h"
 #include "util/cleanup.h"
@@ -12,7 +13,6 @@
 #include "util/localtime.h"
 
 #define TIMEOUT_NS (60 * RSB_NSEC_PER_SEC)
-#define STORE_WAIT_NS (60 * RSB_NSEC_PER_SEC)
 
 static void
 on_progress(void *arg, uint64_t bytes)
@@ -74,7 +74,7 @@ rsb_comeback_run(struct rsb_comeback *back, struct rsb_diag *diag)
 	struct rsb_snappoint point;
 	int r;
 
-	r = rsb_snapstore_open(back->from, STORE_WAIT_NS, &store, diag);
+	r = rsb_snapstore_open(back->from, RSB_SNAPTAKE_STORE_NS, &store, diag);
 	if (r < 0)
 		return r;
 	if (!rsb_snapstore_count(store))

@@ -12,8 +12,6 @@
 #include "util/clock.h"
 #include "util/str.h"
 
-#define CONNECT_NS (20 * RSB_NSEC_PER_SEC)
-#define LINK_PATH "/rsb"
 /* After a create whose reply was lost: how long its sandbox may take to show up in the list. */
 #define LOOKUPS 5
 #define LOOKUP_PAUSE_NS (500 * 1000 * 1000L)
@@ -440,44 +438,4 @@ rsb_keeper_forget(const struct rsb_keeper_env *env, struct rsb_diag *diag)
 		return r;
 	r = rsb_state_intent_end(env->dir);
 	return r < 0 ? rsb_state_say_unwritten(env->dir, r, diag) : 0;
-}
-
-/* ---- the link's target ---- */
-
-int
-rsb_keeper_target(const struct rsb_keeper_env *env, const struct rsb_state *state,
-	const struct rsb_sandbox *sandbox, struct rsb_keeper_target *ret_target)
-{
-	RSB_CLEANUP(rsb_keeper_target_done) struct rsb_keeper_target target = { 0 };
-	const char *url;
-	int r;
-
-	r = env->backend->ops->address(
-		env->backend, sandbox, (unsigned int)state->port, &target.address);
-	if (r < 0)
-		return r;
-	url = target.address.url;
-	if (strncmp(url, "http", 4) != 0)
-		return -EINVAL;
-	target.url = rsb_str_printf("ws%s" LINK_PATH, url + 4);
-	if (!target.url)
-		return -ENOMEM;
-	*ret_target = target;
-	ret_target->target = (struct rsb_link_target){
-		.url = target.url,
-		.headers = (const char *const *)ret_target->address.headers,
-		.ca_file = env->config->e2b.ca_file[0] ? env->config->e2b.ca_file : NULL,
-		.fd = -1,
-		.timeout_ns = CONNECT_NS,
-	};
-	target = (struct rsb_keeper_target){ 0 };
-	return 0;
-}
-
-void
-rsb_keeper_target_done(struct rsb_keeper_target *target)
-{
-	rsb_backend_address_done(&target->address);
-	free(target->url);
-	*target = (struct rsb_keeper_target){ 0 };
 }

@@ -82,6 +82,9 @@ struct rsb_keeper_target {
 };
 rsb_nodiscard int rsb_keeper_target(const struct rsb_keeper_env *env, const struct rsb_state *state,
 	const struct rsb_sandbox *sandbox, struct rsb_keeper_target *ret_target);
+/* Into zeroed memory. -ENOMEM. */
+rsb_nodiscard int rsb_keeper_target_copy(
+	const struct rsb_keeper_target *target, struct rsb_keeper_target *ret_target);
 void rsb_keeper_target_done(struct rsb_keeper_target *target);
 
 #endif

@@ -9,7 +9,7 @@
 
 enum type { TEXT, PATH, URL, HOST, USER, TIME, NUMBER, SIZE, PORT, BOOL, CHOICE, LIST };
 
-enum flag { HARMLESS = 1, REQUIRED = 2, ENV_ONLY = 4 };
+enum flag { HARMLESS = 1, REQUIRED = 2, ENV_ONLY = 4, MAY_BE_OFF = 8 };
 
 struct row {
 	const char *section;
@@ -60,6 +60,7 @@ static const struct row rows[] = {
 	{ "keeper", "heartbeat", TIME, 0, AT(keeper.heartbeat_ns), "30s", NULL, SEC, 3600 * SEC },
 	{ "keeper", "recover_wait", TIME, HARMLESS, AT(keeper.recover_wait_ns), "60s", NULL, 0, 24 * 3600 * SEC },
 	{ "sync", "exclude", LIST, HARMLESS, AT(sync.exclude), "node_modules .pnpm-store .venv __pycache__", NULL, 0, 0 },
+	{ "sync", "interval", TIME, MAY_BE_OFF, AT(sync.interval_ns), "60s", NULL, SEC, 24 * 3600 * SEC },
 	{ "sync", "snapshot_max", SIZE, 0, AT(sync.snapshot_max), "4G", NULL, 1 << 20, 0 },
 	{ "sync", "out_on_down", BOOL, 0, AT(sync.out_on_down), "true", NULL, 0, 0 },
 	{ "notify", "command", TEXT, 0, AT(notify.command), "", NULL, 0, 0 },
@@ -138,6 +139,10 @@ set_number(const struct row *row, const char *value, uint64_t *number)
 	uint64_t n;
 	int r;
 
+	if ((row->flags & MAY_BE_OFF) && strcmp(value, "off") == 0) {
+		*number = 0;
+		return 0;
+	}
 	r = row->type == TIME   ? rsb_str_duration(value, &n)
 	    : row->type == SIZE ? rsb_str_size(value, &n)
 				: rsb_str_u64(value, UINT64_MAX, &n);

@@ -10,7 +10,7 @@ import subprocess
 import time
 
 import harness
-from harness import answer, check, equal, named, sentence
+from harness import answer, check, equal, named, sentence, wait_until
 
 # What a tree is, told by a program in the sandbox: names are bytes, so all of it is hex.
 DESCRIBE = """
@@ -59,6 +59,11 @@ os.link("one", "three"); os.rename("deep/er", "deeper"); open("deeper/new", "w")
 """
 
 
+def quiet(world, source=None):
+    """One of which no snapshot is taken unless we say so."""
+    return world.sandbox(source, up=("-o", "sync.interval=off"))
+
+
 def take(world, box, *args):
     return answer(world.rsb("snapshot", *args, "--json", box.name))
 
@@ -91,7 +96,7 @@ def lose_by_name(world, box):
 
 
 def test_a_base_a_delta_and_another_sandbox(world):
-    with world.sandbox() as box, named(world, "again"), named(world, "before"):
+    with quiet(world) as box, named(world, "again"), named(world, "before"):
         box.exec("python3", "-c", MAKE)
         first = take(world, box)
         check(first["new"] and first["base"] and not first["fuzzy"], first)
@@ -119,7 +124,7 @@ def test_a_base_a_delta_and_another_sandbox(world):
 
 
 def test_what_is_damaged_is_told_and_nothing_is_half_restored(world):
-    with world.sandbox() as box:
+    with quiet(world) as box:
         box.sh("echo 1 > a")
         take(world, box)
         for i in (2, 3, 4):
@@ -156,7 +161,7 @@ def test_what_is_damaged_is_told_and_nothing_is_half_restored(world):
 
 
 def test_old_ones_go(world):
-    with world.sandbox() as box:
+    with quiet(world) as box:
         box.sh("echo 1 > a")
         take(world, box)
         box.sh("echo 2 > a")
@@ -177,7 +182,7 @@ def test_old_ones_go(world):
 def test_a_sandbox_that_is_lost_comes_back(world):
     source = world.fresh("src")
     pathlib.Path(source, "here").write_text("h", encoding="utf-8")
-    with world.sandbox(source) as box:
+    with quiet(world, source) as box:
         box.exec("python3", "-c", MAKE)
         take(world, box)
         box.exec("python3", "-c", CHANGE)
@@ -208,7 +213,7 @@ def test_a_sandbox_that_is_lost_comes_back(world):
 
 
 def test_who_is_killed_while_he_restores_leaves_all_as_it_was(world):
-    with world.sandbox() as box:
+    with quiet(world) as box:
         box.exec("python3", "-c", MAKE)
         take(world, box)
         now = describe(world, box.name)
@@ -224,6 +229,61 @@ def test_who_is_killed_while_he_restores_leaves_all_as_it_was(world):
             world.rsb("up", "--name", box.name, "-m", box.mount, box.source)
             equal(describe(world, box.name), now, f"killed the {n}th time")
             equal(len(sandboxes(world)[1]), 1, "no other sandbox is left")
+
+
+def test_it_is_taken_by_itself(world):
+    source = world.fresh("src")
+    with world.sandbox(source, up=("-o", "sync.interval=1s")) as box:
+        wait_until(lambda: len(points(world, box)) == 1, 120, "a base of what there was")
+        before = points(world, box)[0]
+        check(before["base"] and before["why"] == "interval", before)
+        box.write("by-mount", b"m")
+        wait_until(lambda: len(points(world, box)) == 2, 120, "what was written in the mount")
+        delta = points(world, box)[1]
+        equal((delta["base"], delta["fuzzy"], delta["changed"]), (False, False, 1), delta)
+        # Nothing changed since: none is taken, though time passes.
+        seen = len(points(world, box))
+        p = subprocess.Popen(["rsb-exec", "sh", "-c", "i=0; while [ ! -e end ]; do i=$((i+1)); echo $i > count; sleep .02; done"],
+                             cwd=box.mount, env=world.env, stdin=subprocess.DEVNULL)
+        wait_until(lambda: len(points(world, box)) >= seen + 2, 120, "while a command runs")
+        last = points(world, box)[-1]
+        check(last["fuzzy"] and last["why"] == "running", last)
+        box.write("end", b"")
+        equal(p.wait(), 0)
+        wait_until(lambda: not points(world, box)[-1]["fuzzy"], 120, "when the last command has ended")
+        check(not box.status()["commands"], "nothing runs")
+        now = describe(world, box.name)
+        # describe() is a command, too: it changed nothing.
+        wait_until(lambda: box.status()["commands"] == 0, 10, "quiet")
+        lose(world, box)
+        sentence(world.rsb("up", "-o", "sync.interval=off", "--name", box.name, "-m", box.mount, source), "as they were at")
+        equal(describe(world, box.name), now)
+        equal(box.read("by-mount"), b"m")
+
+
+def test_one_is_taken_before_a_pause(world):
+    source = world.fresh("src")
+    with quiet(world, source) as box:
+        box.sh("echo 1 > a")
+        world.rsb("down", "--pause", box.name, check_status=None)  # its host may not be able to
+        equal([p["why"] for p in points(world, box)], ["pause"])
+        lose_by_name(world, box)
+        sentence(world.rsb("up", "--name", box.name, "-m", box.mount, source), "(snapshot 1)")
+        equal(box.read("a"), b"1\n")
+        world.rsb("down", "--pause", "-o", "sync.interval=off", box.name, check_status=None)
+        equal(len(points(world, box)), 1, "not when it is off")
+
+
+def test_none_is_taken_unless_wanted(world):
+    source = world.fresh("src")
+    with world.sandbox(source, up=("-o", "sync.interval=off")) as box:
+        box.sh("echo 1 > a")
+        box.write("b", b"2")
+        r = world.run("sh", "-c", f"ps -T -p {box.status()['pid']} -o comm", check_status=None)
+        check(b"rsb-mount" in r.stdout and b"archivist" not in r.stdout, r.stdout)
+        equal(points(world, box), [])
+        r = world.rsb("up", "-o", "sync.interval=0", check_status=2)
+        sentence(r, "'0' cannot be the value of sync.interval")
 
 
 if __name__ == "__main__":
