@@ -11,6 +11,13 @@
 rsb_nodiscard int rsb_fartree_list(struct rsb_haul *haul, struct rsb_bytes patterns,
 	struct rsb_tree *tree, struct rsb_diag *diag);
 /*
+ * The same as what changed since the list that the sandbox calls since: with mode 0 what went, and
+ * every directory on the way. *ret_said: whether it is that, or the whole list.
+ */
+rsb_nodiscard int rsb_fartree_changes(struct rsb_haul *haul, struct rsb_bytes patterns,
+	uint64_t since, struct rsb_tree *tree, struct rsb_haul_said *ret_said,
+	struct rsb_diag *diag);
+/*
  * paths: a NUL after each, the deepest first. What is gone already is fine, and a directory that is
  * not empty stays.
  */

@@ -21,6 +21,9 @@ struct rsb_haul {
 	uint64_t end_ns; /* 0: none */
 	uint64_t proc;
 	bool reads; /* this call has a stream to us */
+	uint64_t since;
+	uint64_t bytes;
+	struct rsb_haul_said said; /* const once answered */
 
 	struct rsb_mutex lock;
 	struct rsb_cond moved;
@@ -139,7 +142,12 @@ static void
 on_tree(void *arg, int r, const void *rep)
 {
 	const struct rsb_tree_out_rep *tree = rep;
+	struct rsb_haul *haul = arg;
 
+	if (tree)
+		haul->said = (struct rsb_haul_said){
+			.entries = tree->entries, .since = tree->since, .kept = tree->kept
+		};
 	answer(arg, r, tree ? tree->error : 0, tree ? tree->problem : (struct rsb_bytes){ 0 });
 }
 
@@ -196,7 +204,9 @@ connect_it(struct rsb_haul *haul, const struct rsb_sync_far *far)
 static int
 call_tree(struct rsb_haul *haul, enum rsb_haul_what what)
 {
-	const struct rsb_tree_out_req req = { .proc = haul->proc, .what = what };
+	const struct rsb_tree_out_req req = {
+		.proc = haul->proc, .what = what, .since = haul->since
+	};
 	int r;
 
 	haul->reads = true;
@@ -352,9 +362,16 @@ rsb_haul_read(struct rsb_haul *haul, struct rsb_buf *out)
 	rsb_mutex_unlock(&haul->lock);
 	if (r < 0)
 		return r;
+	haul->bytes += size;
 	if (size)
 		rsb_link_chan_consume(haul->link, RSB_CHAN_STDOUT(haul->proc), size);
 	return size > 0;
+}
+
+uint64_t
+rsb_haul_bytes(const struct rsb_haul *haul)
+{
+	return haul->bytes;
 }
 
 int
@@ -367,6 +384,18 @@ rsb_haul_finish(struct rsb_haul *haul, struct rsb_diag *diag)
 	if (r < 0)
 		rsb_haul_explain(haul, r, diag);
 	return r;
+}
+
+void
+rsb_haul_set_since(struct rsb_haul *haul, uint64_t since)
+{
+	haul->since = since;
+}
+
+void
+rsb_haul_said(const struct rsb_haul *haul, struct rsb_haul_said *ret_said)
+{
+	*ret_said = haul->said;
 }
 
 const char *

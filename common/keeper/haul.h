@@ -19,6 +19,7 @@ enum rsb_haul_what {
 	RSB_HAUL_LIST = RSB_TREE_LIST,
 	RSB_HAUL_PACK = RSB_TREE_PACK,
 	RSB_HAUL_REMOVE = RSB_TREE_REMOVE,
+	RSB_HAUL_CHANGES = RSB_TREE_CHANGES,
 };
 
 rsb_nodiscard int rsb_haul_open(
@@ -40,8 +41,19 @@ rsb_nodiscard int rsb_haul_write(struct rsb_haul *haul, struct rsb_bytes data);
 rsb_nodiscard int rsb_haul_end_writing(struct rsb_haul *haul);
 /* Appends what came to out. 1: there may be more; 0: that was all. */
 rsb_nodiscard int rsb_haul_read(struct rsb_haul *haul, struct rsb_buf *out);
+/* That came by all calls together, as rsb_haul_read() gave them. */
+uint64_t rsb_haul_bytes(const struct rsb_haul *haul);
 /* After the last byte both ways: what came of it. */
 rsb_nodiscard int rsb_haul_finish(struct rsb_haul *haul, struct rsb_diag *diag);
+/* Before CHANGES is begun: the list that is known, as the sandbox calls it; 0: none. */
+void rsb_haul_set_since(struct rsb_haul *haul, uint64_t since);
+/* After a call with a stream to us went well: what the sandbox says of it. */
+struct rsb_haul_said {
+	uint64_t entries; /* that it went through */
+	uint64_t since;   /* CHANGES: the same, or 0: it came whole */
+	uint64_t kept;    /* CHANGES: what the next one may be since; 0: nothing */
+};
+void rsb_haul_said(const struct rsb_haul *haul, struct rsb_haul_said *ret_said);
 /* After that went well: what is not quite as here; empty: nothing. */
 const char *rsb_haul_remark(const struct rsb_haul *haul);
 /* The sentence about what went wrong over there. */

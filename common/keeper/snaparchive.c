@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "util/cleanup.h"
-#include "util/clock.h"
 #include "util/pack.h"
 #include "util/str.h"
 #include "util/tarscan.h"
@@ -28,12 +27,6 @@ refuse(const struct check *check, const char *path, const char *what)
 
 	rsb_str_escape(rsb_bytes_str(path), shown, sizeof(shown));
 	return rsb_diag_set(check->diag, -EBADMSG, "the sandbox sent %s, %s", shown, what);
-}
-
-static int64_t
-mtime_ns(const struct stat *st)
-{
-	return (int64_t)st->st_mtim.tv_sec * (int64_t)RSB_NSEC_PER_SEC + st->st_mtim.tv_nsec;
 }
 
 /* Both are names of one file. */
@@ -77,7 +70,7 @@ take_itself(const struct check *check, struct rsb_tree_leaf *leaf,
 	if ((entry->st.st_mode & S_IFMT) != (leaf->mode & S_IFMT))
 		return refuse(check, entry->path, "which was something else in its list");
 	leaf->mode = entry->st.st_mode & (S_IFMT | 01777);
-	leaf->there.mtime_ns = mtime_ns(&entry->st);
+	leaf->there.mtime_ns = rsb_tree_ns(entry->st.st_mtim.tv_sec, entry->st.st_mtim.tv_nsec);
 	if (S_ISREG(leaf->mode))
 		leaf->size = (uint64_t)entry->st.st_size;
 	if (leaf->mode != old.mode || leaf->size != old.size ||

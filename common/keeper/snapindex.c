@@ -25,6 +25,7 @@ static const struct {
 	{ "changed", AT(changed) },
 	{ "removed", AT(removed) },
 	{ "moved", AT(moved) },
+	{ "list", AT(list) },
 	{ "archive_size", AT(archive_size) },
 	{ "tree_size", AT(tree_size) },
 };

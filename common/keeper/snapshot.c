@@ -55,7 +55,8 @@ struct take {
 	const struct rsb_snapshot *snapshot;
 	struct rsb_haul *haul;
 	struct rsb_tree known; /* of the chain that grows */
-	struct rsb_tree now;
+	struct rsb_tree now;   /* its list, or what is different in it */
+	bool partial;          /* that */
 	struct rsb_tree changed;
 	struct rsb_tree removed;
 	struct rsb_snappoint point;
@@ -72,9 +73,9 @@ take_done(struct take *take)
 
 /* ---- base or delta ---- */
 
-/* Whether the newest chain takes one more; its tree is known then. */
+/* Whether the newest chain takes one more. */
 static bool
-can_grow(struct take *take)
+can_grow(const struct take *take)
 {
 	const struct rsb_snapstore *store = take->snapshot->store;
 	const size_t n = rsb_snapstore_count(store);
@@ -84,17 +85,15 @@ can_grow(struct take *take)
 	if (!n || take->snapshot->whole)
 		return false;
 	base = rsb_snapstore_base(store, n - 1);
-	for (size_t i = base + 1; i < n; i++)
-		deltas += rsb_snapstore_at(store, i)->archive_size;
-	if (n - 1 - base >= RSB_SNAPSTORE_DELTAS_MAX ||
-		deltas > rsb_max(rsb_snapstore_at(store, base)->archive_size, RSB_SNAPSHOT_SLACK) ||
-		strcmp(rsb_snapstore_at(store, base)->sandbox, take->snapshot->sandbox_id) != 0)
-		return false;
-	/* What cannot be read is no ground to build on. */
-	if (rsb_snapshot_tree(store, n - 1, &take->known, NULL) >= 0)
-		return true;
-	rsb_tree_done(&take->known);
-	return false;
+	for (size_t i = base; i < n; i++) {
+		deltas += i > base ? rsb_snapstore_at(store, i)->archive_size : 0;
+		/* What is not there is no ground to build on. */
+		if (!rsb_snapstore_is_there(store, i))
+			return false;
+	}
+	return n - 1 - base < RSB_SNAPSTORE_DELTAS_MAX &&
+	       deltas <= rsb_max(rsb_snapstore_at(store, base)->archive_size, RSB_SNAPSHOT_SLACK) &&
+	       strcmp(rsb_snapstore_at(store, base)->sandbox, take->snapshot->sandbox_id) == 0;
 }
 
 /* Of the chain that grows. */
@@ -149,12 +148,12 @@ receive(struct take *take, int fd, struct rsb_diag *diag)
 	RSB_CLEANUP(rsb_buf_done) struct rsb_buf block = { .max = BLOCK_MAX };
 	const struct rsb_snapshot *snapshot = take->snapshot;
 	const uint64_t before = size_before(take);
-	uint64_t *moved = &take->point.moved;
+	uint64_t size = 0;
 	int r;
 
 	while ((r = rsb_haul_read(take->haul, &block)) > 0) {
-		*moved += rsb_buf_len(&block);
-		if (*moved > snapshot->max || before > snapshot->max - *moved)
+		size += rsb_buf_len(&block);
+		if (size > snapshot->max || before > snapshot->max - size)
 			return say_too_big(snapshot, diag);
 		r = rsb_fd_write_full(fd, rsb_buf_head(&block), rsb_buf_len(&block));
 		if (r < 0)
@@ -162,7 +161,7 @@ receive(struct take *take, int fd, struct rsb_diag *diag)
 				diag, r, "the snapshot cannot be written: %s", strerror(-r));
 		rsb_buf_clear(&block);
 		if (snapshot->progress)
-			snapshot->progress(snapshot->arg, *moved);
+			snapshot->progress(snapshot->arg, size);
 	}
 	if (r < 0) {
 		rsb_haul_explain(take->haul, r, diag);
@@ -196,11 +195,13 @@ finish_tree(struct take *take)
 			changed->leaves[n++] = *leaf;
 			continue;
 		}
-		/* It went, or cannot be read: as if nobody had asked for it. */
+		/* It went, or cannot be read: as if nobody had asked, but it is asked again. */
+		take->point.list = 0;
 		free(leaf->path);
 		free(leaf->target);
 	}
 	changed->n = n;
+	news = news || (take->partial && n);
 	take->point.changed = n;
 	take->point.removed = take->removed.n;
 	return news ? rsb_snaptree_overlay(changed, &take->removed, false) : 1;
@@ -247,20 +248,48 @@ ask_busy(struct take *take)
 		take->point.fuzzy = 1;
 }
 
+/* The whole list: what changed shows beside what is known here. */
+static int
+compare_whole(struct take *take)
+{
+	const struct rsb_snapstore *store = take->snapshot->store;
+	int r;
+
+	/* What cannot be read is no ground to build on either. */
+	if (!take->point.base &&
+		rsb_snapshot_tree(store, rsb_snapstore_count(store) - 1, &take->known, NULL) < 0) {
+		rsb_tree_done(&take->known);
+		take->point.base = true;
+	}
+	r = rsb_snaptree_diff(&take->known, &take->now, &take->changed, &take->removed);
+	for (size_t i = 0; i < take->now.n && r >= 0; i++)
+		take->point.files += rsb_snaptree_holds(&take->now.leaves[i]);
+	return r;
+}
+
 static int
 compare(struct take *take, struct rsb_diag *diag)
 {
+	const struct rsb_snapstore *store = take->snapshot->store;
+	const size_t n = rsb_snapstore_count(store);
+	struct rsb_haul_said said;
+	uint64_t since;
 	int r;
 
 	ask_busy(take);
 	take->point.base = !can_grow(take);
 	take->point.taken_ns = rsb_wall_ns();
-	r = rsb_fartree_list(take->haul, take->snapshot->patterns, &take->now, diag);
-	if (r >= 0)
-		r = rsb_snaptree_diff(&take->known, &take->now, &take->changed, &take->removed);
-	for (size_t i = 0; i < take->now.n && r >= 0; i++)
-		take->point.files += rsb_snaptree_holds(&take->now.leaves[i]);
-	return r;
+	since = take->point.base ? 0 : rsb_snapstore_at(store, n - 1)->list;
+	r = rsb_fartree_changes(
+		take->haul, take->snapshot->patterns, since, &take->now, &said, diag);
+	if (r < 0)
+		return r;
+	take->point.list = said.kept <= INT64_MAX ? said.kept : 0;
+	if (!said.since)
+		return compare_whole(take);
+	take->partial = true;
+	take->point.files = rsb_min(said.entries, (uint64_t)RSB_TREE_LEAVES_MAX);
+	return rsb_snaptree_sort(&take->now, &take->changed, &take->removed);
 }
 
 static int
@@ -280,6 +309,7 @@ keep(struct take *take, struct rsb_diag *diag)
 		return r;
 	}
 	ask_busy(take);
+	take->point.moved = rsb_haul_bytes(take->haul);
 	/* A new base makes room for itself, where the bound is for one chain. */
 	r = rsb_snapstore_add(store, fd, &take->changed, &take->point);
 	if (r >= 0)

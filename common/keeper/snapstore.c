@@ -299,6 +299,26 @@ rsb_snapstore_verify(const struct rsb_snapstore *store, size_t i, struct rsb_dia
 	return r < 0 ? r : verify_file(store, i, TREE, point->tree_sha, diag);
 }
 
+static bool
+has_size(const struct rsb_snapstore *store, size_t i, const char *kind, uint64_t size)
+{
+	char name[NAME_SIZE];
+	struct stat st;
+
+	return fstatat(store->fd, name_of(store->index.points[i].number, kind, name), &st,
+		       AT_SYMLINK_NOFOLLOW) == 0 &&
+	       S_ISREG(st.st_mode) && (uint64_t)st.st_size == size;
+}
+
+bool
+rsb_snapstore_is_there(const struct rsb_snapstore *store, size_t i)
+{
+	const struct rsb_snappoint *point = &store->index.points[i];
+
+	return has_size(store, i, ARCHIVE, point->archive_size) &&
+	       has_size(store, i, TREE, point->tree_size);
+}
+
 int
 rsb_snapstore_tree(
 	const struct rsb_snapstore *store, size_t i, struct rsb_tree *tree, struct rsb_diag *diag)

@@ -36,6 +36,7 @@ struct rsb_snappoint {
 	uint64_t changed;  /* of those, in the archive */
 	uint64_t removed;
 	uint64_t moved; /* bytes that came for it */
+	uint64_t list;  /* what the sidecar calls the list of then; 0: nothing */
 	uint64_t archive_size;
 	uint64_t tree_size;
 	char sandbox[RSB_SANDBOX_ID_MAX + 1];
@@ -77,6 +78,8 @@ uint64_t rsb_snapstore_size(const struct rsb_snapstore *store);
  */
 rsb_nodiscard int rsb_snapstore_verify(
 	const struct rsb_snapstore *store, size_t i, struct rsb_diag *diag);
+/* They are there, and as long as they were; nothing is read. */
+bool rsb_snapstore_is_there(const struct rsb_snapstore *store, size_t i);
 /* Also compares the digest. */
 rsb_nodiscard int rsb_snapstore_tree(
 	const struct rsb_snapstore *store, size_t i, struct rsb_tree *tree, struct rsb_diag *diag);

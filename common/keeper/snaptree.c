@@ -175,6 +175,26 @@ rsb_snaptree_diff(const struct rsb_tree *known, const struct rsb_tree *now,
 	return r;
 }
 
+int
+rsb_snaptree_sort(const struct rsb_tree *said, struct rsb_tree *changed, struct rsb_tree *removed)
+{
+	const char *blind = NULL;
+	int r = 0;
+
+	for (size_t i = 0; i < said->n && r >= 0; i++) {
+		const struct rsb_tree_leaf *leaf = &said->leaves[i];
+		const struct rsb_tree_leaf gone = { .path = leaf->path, .target = (char *)"" };
+
+		if (leaf->blind)
+			blind = leaf->path;
+		if (rsb_snaptree_holds(leaf))
+			r = rsb_tree_add(changed, leaf);
+		else if (!blind || !is_below(leaf->path, blind))
+			r = rsb_tree_add(removed, &gone);
+	}
+	return r;
+}
+
 /* ---- on the way back ---- */
 
 int

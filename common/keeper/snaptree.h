@@ -30,6 +30,13 @@ rsb_nodiscard int rsb_snaptree_diff(const struct rsb_tree *known, const struct r
 	struct rsb_tree *changed, struct rsb_tree *removed);
 
 /*
+ * The same of what a sandbox itself says that it changed, with tombstones and with the directories
+ * on the way: nothing of known is needed.
+ */
+rsb_nodiscard int rsb_snaptree_sort(
+	const struct rsb_tree *said, struct rsb_tree *changed, struct rsb_tree *removed);
+
+/*
  * What stands in the way of delta in a directory that is like tree: names that go, and those that
  * become, or are no more, a directory. The deepest first, a NUL after each.
  */

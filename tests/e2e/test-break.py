@@ -16,7 +16,7 @@ import sys
 import time
 
 import harness
-from harness import check, equal, wait_until
+from harness import check, equal, sidecars_of, wait_until
 
 HOLD = 10.0  # RSB_HOLD_MAX_S
 FORCED = 3.0 + 5.0  # RSB_BARRIER_FORCED_S, FORCED_NS of rsb down
@@ -367,24 +367,6 @@ def test_up_of_what_is_cut_off(world):
         r = world.rsb("up", "-q", "-o", "keeper.recover_wait=2s", *up[2:], check_status=125)
         check(re.fullmatch(rb"rsb up: .* is up, but its sandbox has not been reached for \d+ s .*\n", r.stderr), r.stderr)
         p.mend()
-
-
-def ancestors(pid):
-    while pid > 1:
-        yield pid
-        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as f:
-            pid = int(f.read().rsplit(")", 1)[1].split()[1])
-
-
-def sidecars_of(pid):
-    """Below process pid; one for each sandbox."""
-    found = []
-    for other in map(int, filter(str.isdigit, os.listdir("/proc"))):
-        with contextlib.suppress(OSError), open(f"/proc/{other}/cmdline", "rb") as f:
-            argv = f.read().split(b"\0")
-            if b"--workspace" in argv and b"rsb-sidecar" in argv[0] and pid in ancestors(other):
-                found.append(other)
-    return found
 
 
 def test_the_sidecar_is_killed(world):

@@ -123,6 +123,40 @@ def test_a_base_a_delta_and_another_sandbox(world):
         sentence(world.rsb("snapshot", "restore", "--to", "again", box.name, check_status=125), "already")
 
 
+def test_it_costs_what_changed(world):
+    n = harness.how_many(5000, 20000, 100000)
+    source = world.fresh("src")
+    with quiet(world, source) as box:
+        box.exec("python3", "-c", f"""
+import os
+for i in range({n}):
+    if i % 100 == 0:
+        os.makedirs(f"d{{i // 1000}}/e{{i // 100}}")
+    open(f"d{{i // 1000}}/e{{i // 100}}/f{{i}}", "w").write(str(i))
+""")
+        first = take(world, box)
+        check(first["moved"] > 50 * n, first)
+        box.sh("for i in 1 2 3 4 5 6 7 8 9 10; do echo $i > d$((i % 4))/new$i; done; rm d1/e10/f1001; rm -r d0/e0")
+        second = take(world, box)
+        equal((second["changed"], second["removed"]), (10 + 4 + 1, 102), second)
+        check(second["moved"] < 32 << 10, f"{second['moved']} bytes for 10 files of {n}")
+        equal(second["files"], first["files"] + 10 - 102)
+        print(f"     {n} files: {first['moved']} bytes for all, {second['moved']} for 10 new and 102 gone", flush=True)
+        check(not take(world, box)["new"], "nothing changed")
+        # Another sidecar does not know the list: it comes whole, and is compared here.
+        box.sh("echo 1 > d1/more")
+        for pid in harness.sidecars_of(world.local_server()["pid"]):
+            os.kill(pid, signal.SIGKILL)
+        box.write("after", b"1")  # the mount waits for another one
+        third = take(world, box)
+        equal((third["base"], third["changed"], third["removed"]), (False, 3, 0), third)
+        check(third["moved"] > 50 * n, third)
+        now = describe(world, box.name)
+        lose(world, box)
+        world.rsb("up", "--name", box.name, "-m", box.mount, source)
+        equal(describe(world, box.name), now)
+
+
 def test_what_is_damaged_is_told_and_nothing_is_half_restored(world):
     with quiet(world) as box:
         box.sh("echo 1 > a")

@@ -74,6 +74,26 @@ START_TEST(what_changed_comes_with_its_directory)
 }
 END_TEST
 
+START_TEST(what_the_sandbox_says_is_sorted)
+{
+	RSB_CLEANUP(rsb_tree_done) struct rsb_tree said = { 0 };
+	RSB_CLEANUP(rsb_tree_done) struct rsb_tree came = { 0 };
+	RSB_CLEANUP(rsb_tree_done) struct rsb_tree went = { 0 };
+
+	add(&said, "a", DIR_MODE, 5);
+	add(&said, "a/gone", 0, 0);
+	add(&said, "a/new", FILE_MODE, 5);
+	add(&said, "b", DIR_MODE, 5);
+	said.leaves[3].blind = true;
+	add(&said, "b/unknown", 0, 0);
+	add(&said, "b-gone", 0, 0);
+	add(&said, "pipe", S_IFIFO | 0644, 5);
+	ck_assert_int_eq(rsb_snaptree_sort(&said, &came, &went), 0);
+	expect(&came, "a a/new b");
+	expect(&went, "-a/gone -b-gone -pipe");
+}
+END_TEST
+
 START_TEST(what_is_too_young_to_tell_counts_as_changed)
 {
 	RSB_CLEANUP(rsb_tree_done) struct rsb_tree known = { 0 };
@@ -193,7 +213,7 @@ int
 main(void)
 {
 	const TTest *const tests[] = { what_changed_comes_with_its_directory,
-		what_is_too_young_to_tell_counts_as_changed,
+		what_the_sandbox_says_is_sorted, what_is_too_young_to_tell_counts_as_changed,
 		nobody_knows_what_is_in_a_blind_directory, deltas_lie_over_their_base,
 		what_is_in_the_way_goes_before, what_came_back_is_compared };
 
