@@ -86,7 +86,7 @@ mount_there(const struct rsb_where *where, const struct rsb_verb_common *common,
 		     : rsb_daemon_start(session.state.name, place->path, common->overrides, diag);
 }
 
-/* A daemon that only serves commands gives way, unless some run. */
+/* A daemon that only serves commands gives way, unless some run; so does one without a sandbox. */
 static int
 take_over(const struct rsb_where *where, struct rsb_diag *diag)
 {
@@ -95,10 +95,11 @@ take_over(const struct rsb_where *where, struct rsb_diag *diag)
 
 	if (r < 0)
 		return r;
-	if (look.mounted)
+	if (look.mounted && !look.lost)
 		return rsb_diag_set(diag, -EBUSY, "the sandbox %s is mounted already, at %s",
 			where->state.name, where->state.mountpoint);
-	return look.running ? rsb_daemon_stop(where, false, diag) : rsb_daemon_bury(where, diag);
+	return look.running ? rsb_daemon_stop(where, look.lost, diag)
+			    : rsb_daemon_bury(where, diag);
 }
 
 static int

@@ -238,9 +238,9 @@ def test_a_sandbox_that_is_lost_comes_back(world):
         got = answer(world.rsb("sync", "out", "--json", box.name))
         check("by-mount" in [i["path"] for i in got["comes"]], got["comes"])
         check("here" not in [i["path"] for i in got["comes"] + got["goes"] + got["conflicts"]], "it did not change")
-        # And by mount, which makes none without one.
-        world.rsb("umount", box.name)
+        # And by mount, under a daemon that knows of the loss.
         lose_by_name(world, box)
+        wait_until(lambda: box.status()["state"] == "lost", 120, "the daemon hears of it")
         sentence(world.rsb("mount", box.name), "are back as they were at", "(snapshot 3)")
         equal(describe(world, box.name), now)
         equal(len(sandboxes(world)[1]), 1, "no other sandbox is left")
