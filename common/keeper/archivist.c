@@ -125,8 +125,7 @@ take(struct rsb_archivist *archivist, bool *ret_fuzzy, struct rsb_diag *diag)
 	r = take_with(archivist, &snapshot, &far, &point, diag);
 	if (r < 0)
 		return r;
-	/* Nothing changed: what it would have been, it is. */
-	*ret_fuzzy = r > 0 ? archivist->then.commands > 0 : point.fuzzy > 0;
+	*ret_fuzzy = point.fuzzy > 0;
 	rsb_dbg("snapshot %llu: %llu changed, %llu removed, %llu bytes",
 		(unsigned long long)point.number, (unsigned long long)point.changed,
 		(unsigned long long)point.removed, (unsigned long long)point.moved);

@@ -317,12 +317,26 @@ keep(struct take *take, struct rsb_diag *diag)
 	return r < 0 ? rsb_diag_set(diag, r, "the snapshot cannot be kept: %s", strerror(-r)) : 0;
 }
 
+/* Nothing changed since the last one; if nothing runs either, that is of one moment. */
+static int
+confirm(struct take *take, struct rsb_snappoint *ret_point)
+{
+	struct rsb_snapstore *store = take->snapshot->store;
+	const size_t last = rsb_snapstore_count(store) - 1;
+	int r = 0;
+
+	ask_busy(take);
+	if (!take->point.fuzzy && rsb_snapstore_at(store, last)->fuzzy)
+		r = rsb_snapstore_clear(store);
+	*ret_point = *rsb_snapstore_at(store, last);
+	return r < 0 ? r : 1;
+}
+
 int
 rsb_snapshot_take(const struct rsb_snapshot *snapshot, struct rsb_haul *haul,
 	struct rsb_snappoint *ret_point, struct rsb_diag *diag)
 {
 	RSB_CLEANUP(take_done) struct take take = { .snapshot = snapshot, .haul = haul };
-	const size_t n = rsb_snapstore_count(snapshot->store);
 	int r;
 
 	(void)snprintf(take.point.why, sizeof(take.point.why), "%s", snapshot->why);
@@ -338,7 +352,9 @@ rsb_snapshot_take(const struct rsb_snapshot *snapshot, struct rsb_haul *haul,
 		whole.whole = true;
 		return rsb_snapshot_take(&whole, haul, ret_point, diag);
 	}
-	if (r >= 0)
-		*ret_point = r ? *rsb_snapstore_at(snapshot->store, n - 1) : take.point;
+	if (r > 0)
+		return confirm(&take, ret_point);
+	if (r == 0)
+		*ret_point = take.point;
 	return r;
 }

@@ -432,6 +432,13 @@ rsb_snapstore_add(struct rsb_snapstore *store, int archive_fd, const struct rsb_
 }
 
 int
+rsb_snapstore_clear(struct rsb_snapstore *store)
+{
+	store->index.points[store->index.n - 1].fuzzy = 0;
+	return save(store);
+}
+
+int
 rsb_snapstore_drop(struct rsb_snapstore *store, size_t n)
 {
 	rsb_snapindex_drop(&store->index, n);

@@ -96,6 +96,8 @@ void rsb_snapstore_give_up(struct rsb_snapstore *store);
  */
 rsb_nodiscard int rsb_snapstore_add(struct rsb_snapstore *store, int archive_fd,
 	const struct rsb_tree *tree, struct rsb_snappoint *point);
+/* It has turned out that the last one is not fuzzy. */
+rsb_nodiscard int rsb_snapstore_clear(struct rsb_snapstore *store);
 /* The first n go; they are a chain, or more, as far as anything stays. */
 rsb_nodiscard int rsb_snapstore_drop(struct rsb_snapstore *store, size_t n);
 

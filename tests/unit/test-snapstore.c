@@ -41,7 +41,9 @@ put(struct rsb_snapstore *store, bool base, const char *contents)
 {
 	RSB_CLEANUP(rsb_tree_done) struct rsb_tree tree = { 0 };
 	const struct rsb_tree_leaf leaf = { .path = (char *)contents, .mode = S_IFREG | 0644 };
-	struct rsb_snappoint point = { .base = base, .taken_ns = 7, .why = "asked" };
+	struct rsb_snappoint point = {
+		.base = base, .fuzzy = !base, .taken_ns = 7, .why = "asked"
+	};
 	rsb_autoclose int fd = rsb_snapstore_begin(store);
 	int r = fd < 0 ? fd : rsb_tree_add(&tree, &leaf);
 
@@ -87,6 +89,12 @@ START_TEST(what_is_added_is_there_the_next_time)
 	ck_assert_uint_eq(rsb_snapstore_base(store, 1), 0);
 	ck_assert_int_eq(rsb_snapstore_find(store, 2, NULL), 1);
 	ck_assert_int_eq(rsb_snapstore_find(store, 3, &diag), -ENOENT);
+	/* What turns out to be of one moment is so the next time, too. */
+	ck_assert(rsb_snapstore_at(store, 1)->fuzzy);
+	ck_assert_int_eq(rsb_snapstore_clear(store), 0);
+	rsb_snapstore_close(store);
+	store = open_it();
+	ck_assert(!rsb_snapstore_at(store, 1)->fuzzy);
 	/* Numbers are not given again. */
 	ck_assert_int_eq(rsb_snapstore_drop(store, 2), 0);
 	ck_assert_int_eq(put(store, true, "three"), 0);
