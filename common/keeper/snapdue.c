@@ -29,9 +29,10 @@ rsb_snapdue_tell(struct rsb_snapdue *due, const struct rsb_snapdue_news *news, u
 static uint64_t
 rest_ns(const struct rsb_snapdue *due)
 {
-	uint64_t rest = rsb_max(
-		RSB_SNAPDUE_REST * due->took_ns, rsb_min(due->interval_ns, RSB_SNAPDUE_QUIET_NS));
+	uint64_t rest =
+		rsb_max(due->took_ns, rsb_min(RSB_SNAPDUE_REST * due->took_ns, due->interval_ns));
 
+	rest = rsb_max(rest, rsb_min(due->interval_ns, RSB_SNAPDUE_QUIET_NS));
 	for (unsigned int n = 0; n < due->failed && rest < RSB_SNAPDUE_FAILED_MAX_NS; n++)
 		rest *= 2;
 	return due->failed ? rsb_min(rest, RSB_SNAPDUE_FAILED_MAX_NS) : rest;

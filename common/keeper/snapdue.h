@@ -5,7 +5,8 @@
 /*
  * When the next snapshot is taken by itself: pure, the time is an argument. After sync.interval of
  * which something was not kept; sooner, after one that is fuzzy, when the last command has ended;
- * and never so often that more than a tenth of the time is spent on it.
+ * and not so often that more than a tenth of the time is spent on it, or if they take longer than
+ * that interval, half of it.
  */
 
 #include <stdbool.h>

@@ -138,7 +138,11 @@ START_TEST(what_was_under_way_is_not_kept)
 		tell(4, 0, BEGIN + 265 * SEC);
 		rsb_snapdue_ended(&due, &end);
 	}
-	ck_assert_uint_eq(rsb_snapdue_at(&due), BEGIN + 270 * SEC + 100 * SEC);
+	ck_assert_uint_eq(rsb_snapdue_at(&due), BEGIN + 270 * SEC + INTERVAL);
+	/* One that takes longer than the interval has as much peace after it. */
+	take(BEGIN + 1000 * SEC, BEGIN + 1000 * SEC + 3 * INTERVAL, false, 0);
+	tell(5, 0, BEGIN + 1000 * SEC + 3 * INTERVAL);
+	ck_assert_uint_eq(rsb_snapdue_at(&due), BEGIN + 1000 * SEC + 6 * INTERVAL);
 }
 END_TEST
 
