@@ -2,9 +2,11 @@
 """What is kept of a sandbox here, and what comes back of it when the sandbox is gone."""
 
 import contextlib
+import datetime
 import json
 import os
 import pathlib
+import random
 import signal
 import subprocess
 import time
@@ -293,6 +295,34 @@ def test_it_is_taken_by_itself(world):
         sentence(world.rsb("up", "-o", "sync.interval=off", "--name", box.name, "-m", box.mount, source), "as they were at")
         equal(describe(world, box.name), now)
         equal(box.read("by-mount"), b"m")
+
+
+def test_lost_at_any_moment(world):
+    """What the newest snapshot says is what is there; by the mount alone, in the order in which it was written."""
+    seed = random.randrange(1 << 32)
+    rng = random.Random(seed)
+    source = world.fresh("src")
+    for n in range(harness.how_many(3, 10, 100)):
+        with world.sandbox(source, up=("-o", "sync.interval=1s")) as box:
+            wait_until(lambda: points(world, box), 120, "a base")
+            end = time.monotonic() + rng.uniform(0.5, 6)
+            closed = []  # when each was, by the clock that snapshots are dated by
+            while time.monotonic() < end or len(points(world, box)) < 2:
+                for _ in range(20):
+                    box.write(f"f{len(closed):05}", str(len(closed)).encode() * 50)
+                    closed.append(time.time())
+            lose_by_name(world, box)
+            r = world.rsb("up", "-o", "sync.interval=off", "--name", box.name, "-m", box.mount, source)
+            newest = points(world, box)[-1]
+            check(f"(snapshot {newest['snapshot']}".encode() in r.stderr, r.stderr)
+            names = sorted(os.listdir(box.mount))
+            equal(names, [f"f{i:05}" for i in range(len(names))], f"seed {seed}, round {n}: no gap")
+            for i, name in enumerate(names):
+                equal(box.read(name), str(i).encode() * 50, f"seed {seed}, round {n}: {name}")
+            taken = datetime.datetime.fromisoformat(newest["taken"].replace("Z", "+00:00")).timestamp()
+            # What was closed a second before is in the sandbox: nobody waits longer to send it.
+            kept = sum(t < taken - 1 for t in closed)
+            check(len(names) >= kept, f"seed {seed}, round {n}: {len(names)} of {kept} are back")
 
 
 def test_one_is_taken_before_a_pause(world):
