@@ -5,6 +5,7 @@
 #include "exec/daemon.h"
 #include "exec/report.h"
 #include "exec/snaptake.h"
+#include "exec/synchook.h"
 #include "exec/treesync.h"
 #include "exec/until.h"
 #include "exec/verbs.h"
@@ -17,9 +18,13 @@ struct down {
 	int how; /* enum rsb_config_down, -1: by configuration */
 	bool force;
 	bool no_sync;
+	bool delete_many;
 	bool cut_off;
-	bool told;   /* what does not come out by a rule */
-	bool is_out; /* what changed in it is in the directory that it came from */
+	bool is_mounted;
+	bool with_mount; /* it is not taken away yet */
+	bool by_command; /* what syncs was one, which is run once */
+	bool told;       /* what does not come out by a rule */
+	bool is_out;     /* what changed in it is in the directory that it came from */
 	uint64_t changed;
 	uint64_t removed;
 	char until[RSB_UNTIL_SIZE]; /* it runs on */
@@ -35,6 +40,7 @@ open_session(const struct down *down, const struct rsb_where *where, char **env,
 	struct rsb_verb_session_of of = { .root = where->root,
 		.name = where->state.name,
 		.project_dir = where->state.local_dir,
+		.sync = true,
 		.request_max_ns = down->force && down->cut_off ? FORCED_NS : 0 };
 
 	return rsb_verb_session_open(session, &of, down->common, env, diag);
@@ -77,14 +83,15 @@ judge(struct down *down, const struct rsb_where *where, struct rsb_treesync *syn
 		down->no_sync = true; /* nor a second time */
 		return 0;
 	}
-	down->changed += sync->stats.items[RSB_SYNCOUT_COMES];
+	down->changed +=
+		sync->stats.items[RSB_SYNCOUT_COMES] + sync->stats.items[RSB_SYNCOUT_PARTLY];
 	down->removed += sync->stats.items[RSB_SYNCOUT_GOES];
 	if (sync->stats.items[RSB_SYNCOUT_MISSED] && !down->force)
 		return say_stays(where,
 			rsb_diag_set(
 				diag, -EBUSY, "not everything that changed could be brought out"),
 			diag);
-	if (!sync->stats.items[RSB_SYNCOUT_CONFLICTS]) {
+	if (!rsb_treesync_conflicts(sync)) {
 		down->is_out = !sync->stats.items[RSB_SYNCOUT_MISSED];
 		return 0;
 	}
@@ -93,9 +100,17 @@ judge(struct down *down, const struct rsb_where *where, struct rsb_treesync *syn
 	r = rsb_treesync_say(sync);
 	if (r > 0)
 		(void)fprintf(stderr,
-			"rsb down: the sandbox %s stays until 'rsb sync resolve', or 'rsb down --force'\n",
-			where->state.name);
+			"rsb down: the sandbox %s stays until %s, or 'rsb down --force'\n",
+			where->state.name, sync->key ? "they are resolved" : "'rsb sync resolve'");
 	return r;
+}
+
+/* A command has the mount for what it does, where there is one. */
+static bool
+has_its_turn(const struct down *down, const struct rsb_verb_session *session)
+{
+	return rsb_synchook_key(&session->config, true) || !down->with_mount ||
+	       (down->is_mounted && !down->cut_off);
 }
 
 static int
@@ -106,9 +121,12 @@ sync_out(struct down *down, const struct rsb_where *where, char **env, struct rs
 		.common = down->common,
 		.session = &session,
 		.out = true,
+		.delete_many = down->delete_many,
 		.again = down->told };
 	int r;
 
+	if (down->by_command)
+		return 0;
 	down->is_out = false;
 	r = open_session(down, where, env, &session, diag);
 	if (r < 0)
@@ -116,10 +134,12 @@ sync_out(struct down *down, const struct rsb_where *where, char **env, struct rs
 	if (down->how < 0)
 		down->how = (int)session.config.sandbox.on_down;
 	if (down->no_sync || !session.config.sync.out_on_down || !session.state.local_dir[0] ||
-		(down->force && down->cut_off) || !has_something(down, &session))
+		(down->force && down->cut_off) || !has_its_turn(down, &session) ||
+		!has_something(down, &session))
 		return 0;
 	r = rsb_treesync_run(&sync, diag);
 	down->told = true;
+	down->by_command = sync.key;
 	r = judge(down, where, &sync, r, diag);
 	rsb_treesync_done(&sync);
 	return r;
@@ -138,10 +158,13 @@ stop(struct down *down, const struct rsb_where *where, char **env, struct rsb_di
 	/* what cannot be asked is no worse than what answers */
 	if (rsb_daemon_look(where, &look, NULL) >= 0)
 		down->cut_off = look.cut_off;
-	if (look.mounted && !down->cut_off && !down->no_sync) {
+	down->is_mounted = look.mounted;
+	down->with_mount = true;
+	if (look.mounted && !down->cut_off && !down->no_sync)
 		rsb_treesync_settle(where->socket);
+	if (!down->no_sync)
 		r = sync_out(down, where, env, diag);
-	}
+	down->with_mount = false;
 	if (r == 0)
 		r = rsb_daemon_stop(where, down->force, diag);
 	return r ? r : sync_out(down, where, env, diag);
@@ -278,7 +301,8 @@ run_down(const struct rsb_verb *verb, const struct rsb_verb_call *call)
 		.common = &call->common,
 		.how = -1,
 		.force = rsb_verb_has(call, 'f'),
-		.no_sync = rsb_verb_has(call, 'S') };
+		.no_sync = rsb_verb_has(call, 'S'),
+		.delete_many = rsb_verb_has(call, 'D') };
 	struct rsb_diag diag = { 0 };
 	int n_how = 0;
 	int r;
@@ -305,6 +329,7 @@ static const struct option options[] = {
 	{ "pause", no_argument, NULL, 'p' },
 	{ "leave", no_argument, NULL, 'l' },
 	{ "no-sync", no_argument, NULL, 'S' },
+	{ "delete-many", no_argument, NULL, 'D' },
 	{ "force", no_argument, NULL, 'f' },
 	RSB_VERB_LONG,
 	{ 0 },
@@ -315,9 +340,10 @@ const struct rsb_verb rsb_verb_down = {
 	.usage = "down [OPTION]... [SANDBOX]",
 	.help = "Sync a sandbox out, unmount it, and do with it what sandbox.on_down says: pause it.",
 	.more = "      --kill            end it, with everything in it\n"
-		"      --pause           pause it, where its host can, which rsb-local cannot\n"
+		"      --pause           pause it, until it is used again\n"
 		"      --leave           let it run until its time is over\n"
 		"      --no-sync         leave the directory that it was made of as it is\n"
+		"      --delete-many     also delete more than 20 files and a tenth of all there\n"
 		"  -f, --force           also while files are open in the mount, or if it cannot be\n"
 		"                        synced out\n",
 	.letters = "f" RSB_VERB_LETTERS,

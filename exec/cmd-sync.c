@@ -1,23 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "exec/reconcile.h"
 #include "exec/treesync.h"
 #include "exec/where.h"
-#include "keeper/manifest.h"
-#include "util/beneath.h"
 #include "util/cleanup.h"
-#include "util/str.h"
 
 enum direction { OUT, IN, STATUS, RESOLVE, DIRECTION_N };
 
 struct sync {
 	enum direction direction;
 	const char *exclude[RSB_VERB_OWN_MAX + 1];
+	bool all;
 	bool ours;
 	bool theirs;
 	const char *word; /* of the sandbox, or what to resolve; may be NULL */
@@ -26,100 +22,41 @@ struct sync {
 
 /* ---- resolve ---- */
 
-/* path as given, below the directory. Caller frees. */
 static int
-find_path(const char *dir, const char *path, char **ret_path, struct rsb_diag *diag)
+say_resolved(const struct sync *sync, const struct rsb_verb_session *session,
+	const struct rsb_reconciled *resolved)
 {
-	rsb_autofree char *folder = NULL;
-	rsb_autofree char *where = NULL;
-	const char *slash = strrchr(path, '/');
-	const char *below;
+	RSB_CLEANUP(rsb_report_done) struct rsb_report report = { 0 };
+	const char *whose = sync->theirs ? "theirs" : "ours";
+	const char *what = sync->all ? "." : sync->word;
 
-	folder = slash ? strndup(path, (size_t)(slash + 1 - path)) : strdup(".");
-	where = folder ? realpath(folder, NULL) : NULL;
-	if (!where)
-		return rsb_diag_set(diag, -errno, "%s: %s", path, strerror(errno));
-	below = rsb_where_below(where, dir);
-	if (!below)
-		return rsb_diag_set(diag, -EINVAL, "%s is not in %s", path, dir);
-	*ret_path = below[0] ? rsb_str_path(below, slash ? slash + 1 : path)
-			     : strdup(slash ? slash + 1 : path);
-	return *ret_path ? 0 : -ENOMEM;
-}
-
-/* Theirs takes the place of ours, or goes. */
-static int
-settle_files(const char *dir, const char *path, const struct rsb_tree_leaf *leaf, bool theirs)
-{
-	rsb_autoclose int root = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	rsb_autofree char *beside = rsb_sync_conflict_path(path);
-	const char *name, *beside_name;
-	rsb_autoclose int folder = -1;
-	rsb_autoclose int beside_folder = -1;
-
-	if (root < 0 || !beside)
-		return root < 0 ? -errno : -ENOMEM;
-	folder = rsb_beneath_parent(root, path, &name);
-	beside_folder = rsb_beneath_parent(root, beside, &beside_name);
-	/* A directory that is gone has neither. */
-	if (folder < 0 || beside_folder < 0)
-		return theirs && leaf->mode ? folder : 0;
-	if (theirs && leaf->mode)
-		return renameat(beside_folder, beside_name, folder, name) < 0 ? -errno : 0;
-	if (unlinkat(beside_folder, beside_name, 0) < 0 && errno != ENOENT)
-		return -errno;
-	if (theirs && unlinkat(folder, name, 0) < 0 && errno != ENOENT)
-		return -errno;
+	if (sync->tree.common->json) {
+		rsb_report_init(&report);
+		rsb_report_sandbox(&report, &session->state);
+		rsb_report_str(&report, "path", what);
+		rsb_report_str(&report, "kept", whose);
+		rsb_report_number(&report, "resolved", resolved->n);
+		return rsb_report_print(&report);
+	}
+	if (!sync->tree.common->quiet)
+		(void)printf("%s is resolved: %s is kept%s\n", sync->all ? "all" : what, whose,
+			!sync->theirs     ? "; 'rsb sync in' brings it there"
+			: resolved->later ? "; 'rsb sync out' brings it"
+					  : "");
 	return 0;
 }
 
 static int
 resolve(const struct sync *sync, struct rsb_verb_session *session, struct rsb_diag *diag)
 {
-	RSB_CLEANUP(rsb_tree_done) struct rsb_tree tree = { 0 };
-	const char *state_dir = rsb_state_path(session->dir);
-	const char *dir = session->state.local_dir;
-	rsb_autofree char *path = NULL;
-	struct rsb_tree_leaf *leaf;
-	int r;
+	const struct rsb_reconcile what = { .dir = session->state.local_dir,
+		.state_dir = rsb_state_path(session->dir),
+		.path = sync->all ? NULL : sync->word,
+		.theirs = sync->theirs };
+	struct rsb_reconciled resolved;
+	int r = rsb_reconcile(&what, &resolved, diag);
 
-	r = find_path(dir, sync->word, &path, diag);
-	if (r < 0)
-		return r;
-	r = rsb_manifest_load(state_dir, &tree);
-	if (r < 0 && r != -ENOENT)
-		return rsb_diag_set(
-			diag, r, "the record of the last sync cannot be read: %s", strerror(-r));
-	leaf = rsb_tree_find(&tree, path);
-	if (!leaf || !leaf->conflict)
-		return rsb_diag_set(diag, -ENOENT,
-			"%s is in no conflict; 'rsb sync status' names those there are", path);
-	r = settle_files(dir, path, leaf, sync->theirs);
-	if (r < 0)
-		return rsb_diag_set(
-			diag, r, "%s cannot be resolved: %s", path, rsb_diag_text(NULL, r));
-	/* The leaf is what is there: ours counts as changed since then, theirs as the same. */
-	leaf->conflict = false;
-	r = rsb_manifest_save(state_dir, &tree);
-	return r < 0 ? rsb_diag_set(diag, r, "it cannot be noted: %s", strerror(-r)) : 0;
-}
-
-static int
-say_resolved(const struct sync *sync, const struct rsb_verb_session *session)
-{
-	RSB_CLEANUP(rsb_report_done) struct rsb_report report = { 0 };
-	const char *whose = sync->theirs ? "theirs" : "ours";
-
-	if (sync->tree.common->json) {
-		rsb_report_init(&report);
-		rsb_report_sandbox(&report, &session->state);
-		rsb_report_str(&report, "path", sync->word);
-		rsb_report_str(&report, "kept", whose);
-		return rsb_report_print(&report);
-	}
-	if (!sync->tree.common->quiet)
-		(void)printf("%s is resolved: %s is kept\n", sync->word, whose);
-	return 0;
+	return r < 0 ? r : say_resolved(sync, session, &resolved);
 }
 
 /* ---- all ---- */
@@ -130,15 +67,16 @@ under_lock(struct sync *sync, const struct rsb_where *where, char **env, struct 
 	RSB_CLEANUP(rsb_verb_session_done) struct rsb_verb_session session = { 0 };
 	struct rsb_verb_session_of of = { .root = where->root,
 		.name = where->state.name,
-		.project_dir = where->state.local_dir };
+		.project_dir = where->state.local_dir,
+		.sync = true,
+		.builtin = sync->tree.builtin };
 	int r;
 
 	r = rsb_verb_session_open(&session, &of, sync->tree.common, env, diag);
 	if (r < 0)
 		return r;
 	if (sync->direction == RESOLVE) {
-		r = resolve(sync, &session, diag);
-		return r < 0 ? r : say_resolved(sync, &session);
+		return resolve(sync, &session, diag);
 	}
 	sync->tree.session = &session;
 	r = rsb_treesync_run(&sync->tree, diag);
@@ -178,6 +116,7 @@ read_call(struct sync *sync, const struct rsb_verb_call *call)
 	for (size_t i = 0; i < call->n_own; i++)
 		if (call->own[i].c == 'x')
 			sync->exclude[n_exclude++] = call->own[i].value;
+	sync->all = rsb_verb_has(call, 'A');
 	sync->ours = rsb_verb_has(call, 'O');
 	sync->theirs = rsb_verb_has(call, 'T');
 	sync->tree.exclude = sync->exclude;
@@ -185,11 +124,14 @@ read_call(struct sync *sync, const struct rsb_verb_call *call)
 	sync->tree.dry_run = sync->direction == STATUS || rsb_verb_has(call, 'n');
 	sync->tree.delete_many = rsb_verb_has(call, 'D');
 	sync->tree.trust_git = rsb_verb_has(call, 'G');
+	sync->tree.builtin = rsb_verb_has(call, 'B') || sync->direction > IN;
 	if (sync->direction == RESOLVE)
-		return !sync->word                  ? "what is to be resolved?"
+		return !sync->word == !sync->all    ? "resolve takes a path, or --all"
 		       : sync->ours == sync->theirs ? "resolve takes one of --ours and --theirs"
 						    : NULL;
-	return sync->ours || sync->theirs ? "--ours and --theirs are for resolve" : NULL;
+	return sync->ours || sync->theirs || sync->all
+		       ? "--ours, --theirs and --all are for resolve"
+		       : NULL;
 }
 
 static int
@@ -211,7 +153,9 @@ static const struct option options[] = {
 	{ "dry-run", no_argument, NULL, 'n' },
 	{ "delete-many", no_argument, NULL, 'D' },
 	{ "trust-git", no_argument, NULL, 'G' },
+	{ "builtin", no_argument, NULL, 'B' },
 	{ "exclude", required_argument, NULL, 'x' },
+	{ "all", no_argument, NULL, 'A' },
 	{ "ours", no_argument, NULL, 'O' },
 	{ "theirs", no_argument, NULL, 'T' },
 	RSB_VERB_LONG,
@@ -221,13 +165,15 @@ static const struct option options[] = {
 const struct rsb_verb rsb_verb_sync = {
 	.name = "sync",
 	.usage = "sync out|in|status [OPTION]... [SANDBOX]\n"
-		 "       rsb sync resolve PATH --ours|--theirs",
+		 "       rsb sync resolve PATH|--all --ours|--theirs",
 	.help = "Bring what changed in the sandbox to the directory of 'rsb up', or the other way.",
 	.more = "  -n, --dry-run         tell what would be done\n"
 		"      --delete-many     also delete more than 20 files and a tenth of all\n"
 		"      --trust-git       also bring hooks and settings of git\n"
 		"      --exclude PATTERN leave out what matches, gitignore syntax\n"
-		"      --ours, --theirs  which side of a conflict is kept\n",
+		"      --builtin         whatever sync.in_command and sync.out_command say\n"
+		"      --ours, --theirs  which side of a conflict is kept\n"
+		"      --all             resolve all that there are\n",
 	.letters = "n" RSB_VERB_LETTERS,
 	.options = options,
 	.min_words = 1,

@@ -9,30 +9,28 @@
 
 #include "exec/comeback.h"
 #include "exec/daemon.h"
+#include "exec/firstsync.h"
 #include "exec/interrupt.h"
 #include "exec/outcome.h"
 #include "exec/progress.h"
 #include "exec/reach.h"
 #include "exec/report.h"
 #include "exec/surround.h"
-#include "exec/treesync.h"
 #include "exec/verbs.h"
 #include "exec/where.h"
 #include "keeper/deploy.h"
-#include "keeper/gitadopt.h"
 #include "keeper/manifest.h"
 #include "keeper/mountpoint.h"
-#include "keeper/sync.h"
 #include "util/cleanup.h"
 #include "util/str.h"
 
 #define UP_TTL_NS (300 * RSB_NSEC_PER_SEC)
-#define SYNC_TIMEOUT_NS (60 * RSB_NSEC_PER_SEC)
 
 /* Of an attempt that does not come to its end; its parent clears it away. */
 struct traces {
 	bool made_sandbox;                      /* or is about to */
 	bool restores;                          /* one that is gone; its state stays */
+	bool mounted;                           /* or is about to be, and may not stay */
 	char made_mountpoint[RSB_PATH_MAX + 1]; /* or is about to; empty: it was there */
 };
 
@@ -50,7 +48,7 @@ struct up {
 	bool made_sandbox;
 	char name[RSB_STATE_NAME_MAX + 1];
 	struct rsb_verb_session session;
-	struct rsb_sync_stats stats;
+	struct rsb_firstsync sync;
 	struct rsb_progress progress;
 	struct traces *traces; /* shared with our parent */
 };
@@ -75,11 +73,12 @@ find_paths(struct up *up, const char *dir, struct rsb_diag *diag)
 		return rsb_diag_set(diag, -ENOTDIR, "%s is not a directory", dir);
 	if (strcmp(up->dir, "/") == 0)
 		return rsb_diag_set(diag, -EINVAL, "the root directory is not a workspace");
-	if (up->name_option)
+	r = rsb_state_root(up->env, &up->root, diag);
+	if (r >= 0 && up->name_option)
 		(void)strcpy(up->name, up->name_option);
-	else
-		rsb_state_name_of(up->dir, up->name);
-	return rsb_state_root(up->env, &up->root, diag);
+	else if (r >= 0)
+		r = rsb_state_name_for(up->root, up->dir, up->name, diag);
+	return r;
 }
 
 /* Everything about the mount that can be known before there is a sandbox. */
@@ -102,67 +101,6 @@ find_mountpoint(struct up *up, const char *before, struct rsb_diag *diag)
 	return r;
 }
 
-static void
-say_progress(void *arg, const struct rsb_sync_stats *stats)
-{
-	struct up *up = arg;
-
-	rsb_progress_sync(&up->progress, stats);
-}
-
-static void
-say_notice(void *arg, const char *text)
-{
-	struct up *up = arg;
-
-	rsb_progress_clear(&up->progress);
-	if (!up->common->quiet)
-		(void)fprintf(stderr, "rsb up: %s\n", text);
-}
-
-/* Whose repository is synced in, his it is. */
-static int
-trust_own(const struct up *up)
-{
-	rsb_autofree char *file = rsb_str_path(rsb_state_path(up->session.dir), "trust");
-
-	return file ? rsb_gitadopt(up->dir, file) : -ENOMEM;
-}
-
-static int
-sync_in(struct up *up, const struct rsb_sandbox *sandbox, struct rsb_diag *diag)
-{
-	RSB_CLEANUP(rsb_keeper_target_done) struct rsb_keeper_target target = { 0 };
-	RSB_CLEANUP(rsb_secret_done) struct rsb_secret key = { 0 };
-	struct rsb_sync sync = { .dir = up->dir,
-		.exclude = &up->session.config.sync.exclude,
-		.more = up->exclude,
-		.progress = say_progress,
-		.notice = say_notice,
-		.arg = up };
-	struct rsb_sync_far far = { .sandbox_id = up->session.state.sandbox_id,
-		.key = &key,
-		.timeout_ns = SYNC_TIMEOUT_NS };
-	struct rsb_treesync note = { .verb = &rsb_verb_up,
-		.common = up->common,
-		.session = &up->session,
-		.exclude = up->exclude };
-	int r;
-
-	r = rsb_state_key(up->session.dir, &key);
-	if (r >= 0)
-		r = rsb_keeper_target(&up->session.env, &up->session.state, sandbox, &target);
-	if (r < 0)
-		return r;
-	far.target = &target.target;
-	rsb_progress_begin(&up->progress, &rsb_verb_up, up->common, "syncing in");
-	r = rsb_sync_in(&sync, &far, &up->stats, diag);
-	rsb_progress_end(&up->progress, r);
-	if (r >= 0)
-		r = trust_own(up);
-	return r < 0 ? r : rsb_treesync_note(&note, diag);
-}
-
 static int
 make_sandbox(struct up *up, struct rsb_diag *diag)
 {
@@ -174,7 +112,9 @@ make_sandbox(struct up *up, struct rsb_diag *diag)
 	rsb_autofree char *sidecar = NULL;
 	int r;
 
-	r = find_mountpoint(up, "", diag);
+	r = rsb_firstsync_check(&up->sync, diag);
+	if (r >= 0)
+		r = find_mountpoint(up, "", diag);
 	if (r >= 0)
 		r = rsb_deploy_find(up->env, &sidecar, diag);
 	if (r < 0)
@@ -189,14 +129,18 @@ make_sandbox(struct up *up, struct rsb_diag *diag)
 		return r;
 	up->made_sandbox = true;
 	r = rsb_keeper_resume(&up->session.env, state, &sandbox, diag);
-	return r < 0 ? r : sync_in(up, &sandbox, diag);
+	return r < 0 ? r : rsb_firstsync_run(&up->sync, &sandbox, diag);
 }
 
 static int
 open_session(struct up *up, struct rsb_diag *diag)
 {
 	struct rsb_verb_session_of of = {
-		.root = up->root, .name = up->name, .project_dir = up->dir, .create = true
+		.root = up->root,
+		.name = up->name,
+		.project_dir = up->dir,
+		.create = true,
+		.sync = true,
 	};
 
 	return rsb_verb_session_open(&up->session, &of, up->common, up->env, diag);
@@ -224,10 +168,10 @@ make_again(struct up *up, struct rsb_diag *diag)
 static int
 finish_sync(struct up *up, const struct rsb_sandbox *sandbox, struct rsb_diag *diag)
 {
-	int r = sync_in(up, sandbox, diag);
+	int r = rsb_firstsync_run(&up->sync, sandbox, diag);
 
 	if (r < 0 && rsb_keeper_deploy(&up->session.env, &up->session.state, sandbox, NULL) >= 0)
-		r = sync_in(up, sandbox, diag);
+		r = rsb_firstsync_run(&up->sync, sandbox, diag);
 	return r;
 }
 
@@ -295,7 +239,9 @@ look_at_known(struct up *up, struct rsb_diag *diag)
 	if (r < 0)
 		return r;
 	look.lost = is_lost(up, &look);
-	if (!look.running || !look.mounted || look.lost)
+	/* Without a manifest who brought it in by a command was killed meanwhile. */
+	if (!look.running || !look.mounted || look.lost ||
+		!rsb_manifest_exists(rsb_state_path(up->session.dir)))
 		return look.running ? rsb_daemon_stop(&where, look.lost, diag)
 				    : rsb_daemon_bury(&where, diag);
 	if (up->mount_option && (rsb_mountpoint_resolve(up->mount_option, &wanted, NULL) < 0 ||
@@ -320,16 +266,18 @@ say_what_next(const struct up *up, const char *how)
 		rsb_report_str(&report, "mount", up->mountpoint);
 		rsb_report_str(&report, "dir", up->dir);
 		rsb_report_bool(&report, "made", up->made_sandbox);
-		rsb_report_number(&report, "files", up->stats.files);
-		rsb_report_number(&report, "bytes", up->stats.bytes);
+		rsb_report_number(&report, "files", up->sync.stats.files);
+		rsb_report_number(&report, "bytes", up->sync.stats.bytes);
 		return rsb_report_print(&report);
 	}
 	if (up->common->quiet)
 		return 0;
 	(void)printf("%s is up%s", up->name, how);
-	rsb_progress_bytes(up->stats.bytes, bytes);
-	if (up->made_sandbox || up->stats.files)
-		(void)printf(" (%llu files, %s)", (unsigned long long)up->stats.files, bytes);
+	rsb_progress_bytes(up->sync.stats.bytes, bytes);
+	if (up->sync.by_command)
+		(void)printf(", synced in by sync.in_command");
+	else if (up->made_sandbox || up->sync.stats.files)
+		(void)printf(" (%llu files, %s)", (unsigned long long)up->sync.stats.files, bytes);
 	(void)printf(": cd %s and run commands with rsb-exec\n", up->mountpoint);
 	return 0;
 }
@@ -340,17 +288,38 @@ start_daemon(struct up *up, struct rsb_diag *diag)
 	/* Still under our lock: whoever comes meanwhile finds it mounted, or finds us gone. */
 	int r;
 
+	up->traces->mounted = up->sync.by_command;
 	rsb_progress_begin(&up->progress, &rsb_verb_up, up->common, "mounting");
 	r = rsb_daemon_start(up->name, up->mountpoint, up->common->overrides, diag);
 	rsb_progress_end(&up->progress, r);
 	return r;
 }
 
+static int
+sync_by_command(struct up *up, struct rsb_diag *diag)
+{
+	RSB_CLEANUP(rsb_where_done) struct rsb_where where = { 0 };
+	int r = rsb_where_find(up->name, up->env, &where, diag);
+
+	return r < 0 ? r : rsb_firstsync_command(&up->sync, where.socket, diag);
+}
+
+static void
+stop_daemon(const struct up *up)
+{
+	RSB_CLEANUP(rsb_where_done) struct rsb_where where = { 0 };
+
+	if (rsb_where_find(up->name, up->env, &where, NULL) >= 0)
+		(void)rsb_daemon_stop(&where, true, NULL);
+}
+
 /* Nothing was done in it yet: it goes rather than stay behind half made. */
 static void
 undo(struct up *up)
 {
-	if (up->made_sandbox && up->session.locked)
+	if (up->traces->mounted)
+		stop_daemon(up);
+	if (up->made_sandbox && rsb_verb_session_relock(&up->session, NULL) >= 0)
 		(void)rsb_keeper_destroy(&up->session.env, &up->session.state, NULL);
 	if (up->made_mountpoint)
 		(void)rmdir(up->mountpoint);
@@ -370,6 +339,7 @@ bring_up(struct up *up, struct rsb_diag *diag)
 	if (r > 0) {
 		/* Others may end it meanwhile. */
 		rsb_verb_session_unlock(&up->session);
+		rsb_state_unlock(up->session.dir, RSB_STATE_LOCK_SYNC);
 		r = rsb_reach_wait(&(struct rsb_reach){ .name = up->name,
 					   .env = up->env,
 					   .wait_ns = up->session.config.keeper.recover_wait_ns,
@@ -381,6 +351,8 @@ bring_up(struct up *up, struct rsb_diag *diag)
 		r = known ? bring_back(up, diag) : make_sandbox(up, diag);
 	if (r >= 0)
 		r = start_daemon(up, diag);
+	if (r >= 0 && up->sync.by_command)
+		r = sync_by_command(up, diag);
 	if (r < 0)
 		undo(up);
 	*up->traces = (struct traces){ 0 };
@@ -407,8 +379,11 @@ clear_away(struct up *up, int sig)
 {
 	const char *mountpoint = up->traces->made_mountpoint;
 	struct rsb_diag diag = { 0 };
-	int r = up->traces->made_sandbox || up->traces->restores ? end_sandbox(up, &diag) : 0;
+	int r;
 
+	if (up->traces->mounted)
+		stop_daemon(up);
+	r = up->traces->made_sandbox || up->traces->restores ? end_sandbox(up, &diag) : 0;
 	if (mountpoint[0])
 		(void)rmdir(mountpoint);
 	if (r < 0)
@@ -467,6 +442,11 @@ run_up(const struct rsb_verb *verb, const struct rsb_verb_call *call)
 	r = find_paths(&up, dir, &diag);
 	if (r >= 0)
 		r = rsb_surround_check(up.root, up.dir, dir != NULL, &diag);
+	up.sync = (struct rsb_firstsync){ .verb = verb,
+		.common = &call->common,
+		.session = &up.session,
+		.dir = up.dir,
+		.exclude = up.exclude };
 	if (r >= 0)
 		r = attempt(&up, &diag, &status);
 	rsb_verb_session_done(&up.session);

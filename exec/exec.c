@@ -12,6 +12,7 @@
 #include "exec/run.h"
 #include "exec/where.h"
 #include "keeper/mountpoint.h"
+#include "proto/limits.h"
 #include "util/json.h"
 #include "util/optlong.h"
 #include "util/str.h"
@@ -298,5 +299,10 @@ rsb_exec_main(int argc, char **argv, char **env, rsb_exec_start_fn start)
 	run_once(&run, &need, start, &result, &diag);
 	if (result.end == RSB_RUN_FAILED && result.error == -EIO && !diag.text[0])
 		explain(&where, &diag);
+	if (result.end == RSB_RUN_FAILED && result.error == -ENFILE && !diag.text[0])
+		(void)rsb_diag_set(&diag, -ENFILE,
+			"%u commands, or what they left running, are alive in the sandbox; "
+			"end some of them first",
+			RSB_PROCS_MAX);
 	rsb_outcome_exit(program, &run, &result, &diag);
 }

@@ -66,7 +66,8 @@ fetch(struct rsb_snaptake *take, struct rsb_snappoint *ret_point, struct rsb_dia
 		r = rsb_snapstore_open(
 			rsb_state_path(session->dir), RSB_SNAPTAKE_STORE_NS, &store, diag);
 	if (r >= 0)
-		r = rsb_snapshot_patterns(&session->config, session->state.local_dir, &patterns);
+		r = rsb_snapshot_patterns(
+			&session->config, session->state.local_dir, &patterns, diag);
 	way.far.whole_ns = RSB_SNAPSHOT_WHOLE_NS;
 	if (r >= 0)
 		r = rsb_haul_open(&way.far, &haul, diag);

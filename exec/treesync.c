@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "exec/run.h"
+#include "exec/synchook.h"
 #include "exec/way.h"
 #include "util/cleanup.h"
 #include "util/str.h"
@@ -17,6 +18,7 @@ static const char *const keys[] = {
 	[RSB_SYNCOUT_COMES] = "comes",
 	[RSB_SYNCOUT_GOES] = "goes",
 	[RSB_SYNCOUT_CONFLICTS] = "conflicts",
+	[RSB_SYNCOUT_PARTLY] = "partly",
 	[RSB_SYNCOUT_HELD] = "held",
 	[RSB_SYNCOUT_MISSED] = "missed",
 	[RSB_SYNCOUT_STAYS] = "stays",
@@ -58,7 +60,7 @@ on_item(void *arg, enum rsb_syncout_item item, const char *path, const char *why
 {
 	struct rsb_treesync *sync = arg;
 	const bool warns = item == RSB_SYNCOUT_CONFLICTS || item == RSB_SYNCOUT_MISSED ||
-			   (item == RSB_SYNCOUT_HELD && !sync->again);
+			   item == RSB_SYNCOUT_PARTLY || (item == RSB_SYNCOUT_HELD && !sync->again);
 	char shown[SHOWN_MAX];
 
 	/* Names are the sandbox's: no bytes of theirs reach a terminal. */
@@ -72,7 +74,9 @@ on_item(void *arg, enum rsb_syncout_item item, const char *path, const char *why
 	} else if (warns && !sync->common->quiet) {
 		rsb_progress_clear(&sync->progress);
 		(void)fprintf(stderr, "rsb %s: %s %s: %s\n", sync->verb->name, shown,
-			item == RSB_SYNCOUT_CONFLICTS ? "is in conflict" : "is left as it was",
+			item == RSB_SYNCOUT_CONFLICTS ? "is in conflict"
+			: item == RSB_SYNCOUT_PARTLY  ? "comes only in part"
+						      : "is left as it was",
 			why ? why : "");
 	}
 }
@@ -97,9 +101,6 @@ go(struct rsb_treesync *sync, bool note, struct rsb_diag *diag)
 		.item = on_item };
 	int r;
 
-	if (!state->local_dir[0])
-		return rsb_diag_set(diag, -EINVAL,
-			"no directory belongs to %s: it was not made by 'rsb up'", state->name);
 	r = rsb_way_find(sync->session, &way, diag);
 	if (r < 0)
 		return r;
@@ -116,10 +117,43 @@ go(struct rsb_treesync *sync, bool note, struct rsb_diag *diag)
 	return r;
 }
 
+/* Others may change the sandbox meanwhile, as what the command calls does; nobody else syncs. */
+static int
+go_by_command(struct rsb_treesync *sync, struct rsb_diag *diag)
+{
+	const struct rsb_synchook hook = { .config = &sync->session->config,
+		.state = &sync->session->state,
+		.state_dir = rsb_state_path(sync->session->dir),
+		.env = (char **)sync->session->env.environ,
+		.out = sync->out };
+	int r;
+
+	if (sync->delete_many || sync->trust_git || (sync->exclude && sync->exclude[0]))
+		return rsb_diag_set(diag, -EINVAL,
+			"--delete-many, --trust-git and --exclude mean nothing to %s; "
+			"'rsb sync --builtin' does without it",
+			sync->key);
+	rsb_verb_session_unlock(sync->session);
+	rsb_progress_begin(&sync->progress, sync->verb, sync->common,
+		sync->out ? "syncing out by sync.out_command" : "syncing in by sync.in_command");
+	r = rsb_synchook_run(&hook, diag);
+	rsb_progress_end(&sync->progress, r);
+	sync->remains = r > 0;
+	return rsb_min(r, 0);
+}
+
 int
 rsb_treesync_run(struct rsb_treesync *sync, struct rsb_diag *diag)
 {
-	return go(sync, false, diag);
+	const struct rsb_state *state = &sync->session->state;
+
+	if (!state->local_dir[0])
+		return rsb_diag_set(diag, -EINVAL,
+			"no directory belongs to %s: it was not made by 'rsb up'", state->name);
+	sync->key = sync->builtin || sync->dry_run
+			    ? NULL
+			    : rsb_synchook_key(&sync->session->config, sync->out);
+	return sync->key ? go_by_command(sync, diag) : go(sync, false, diag);
 }
 
 int
@@ -135,6 +169,12 @@ rsb_treesync_done(struct rsb_treesync *sync)
 		rsb_json_free(sync->items[i]);
 }
 
+bool
+rsb_treesync_conflicts(const struct rsb_treesync *sync)
+{
+	return sync->remains || sync->stats.items[RSB_SYNCOUT_CONFLICTS] > 0;
+}
+
 static int
 say_json(const struct rsb_treesync *sync)
 {
@@ -145,6 +185,7 @@ say_json(const struct rsb_treesync *sync)
 	rsb_report_str(&report, "dir", sync->session->state.local_dir);
 	rsb_report_str(&report, "direction", sync->out ? "out" : "in");
 	rsb_report_bool(&report, "dry_run", sync->dry_run);
+	rsb_report_str(&report, "command", sync->key ? sync->key : "");
 	rsb_report_number(&report, "packed", sync->stats.packed);
 	for (size_t i = 0; i < RSB_SYNCOUT_ITEM_N; i++)
 		rsb_report_json(&report, keys[i],
@@ -156,16 +197,20 @@ int
 rsb_treesync_say(const struct rsb_treesync *sync)
 {
 	const uint64_t *n = sync->stats.items;
-	const int remains = n[RSB_SYNCOUT_CONFLICTS] > 0 || n[RSB_SYNCOUT_MISSED] > 0;
+	const int remains = rsb_treesync_conflicts(sync) || n[RSB_SYNCOUT_MISSED] > 0;
 	int r = 0;
 
 	if (sync->common->json)
 		r = say_json(sync);
+	else if (sync->key && !sync->common->quiet)
+		(void)printf("%s %s by %s%s\n", sync->session->state.name,
+			sync->out ? "synced out" : "synced in", sync->key,
+			sync->remains ? "; conflicts remain" : "");
 	else if (!sync->common->quiet && !sync->dry_run)
 		(void)printf("%s %s: %llu changed, %llu removed, %llu in conflict, %llu left as "
 			     "they were\n",
 			sync->session->state.name, sync->out ? "synced out" : "synced in",
-			(unsigned long long)n[RSB_SYNCOUT_COMES],
+			(unsigned long long)n[RSB_SYNCOUT_COMES] + n[RSB_SYNCOUT_PARTLY],
 			(unsigned long long)n[RSB_SYNCOUT_GOES],
 			(unsigned long long)n[RSB_SYNCOUT_CONFLICTS],
 			(unsigned long long)n[RSB_SYNCOUT_HELD] + n[RSB_SYNCOUT_MISSED]);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "exec/outcome.h"
+#include "exec/synchook.h"
 #include "util/optlong.h"
 
 #define OPEN_TRIES 8u
@@ -122,24 +123,40 @@ rsb_verb_has(const struct rsb_verb_call *call, int c)
 
 /* For as long as somebody else has it, who may be syncing a large directory; that is said once. */
 static int
-wait_lock(struct rsb_state_dir *dir, const char *name, bool *said)
+wait_lock(struct rsb_state_dir *dir, enum rsb_state_lock lock, bool *said)
 {
-	int r = rsb_state_lock(dir, RSB_STATE_LOCK, *said);
+	int r = rsb_state_lock(dir, lock, *said);
 
 	while (r == -EBUSY && rsb_state_is_there(dir)) {
 		if (!*said)
 			(void)fprintf(stderr,
 				"rsb: another rsb is changing the sandbox %s: waiting for it\n",
-				name);
+				rsb_state_name(dir));
 		*said = true;
-		r = rsb_state_lock(dir, RSB_STATE_LOCK, true);
+		r = rsb_state_lock(dir, lock, true);
 	}
 	return r;
 }
 
+/* Who calls us from his command has it for us. */
+static int
+wait_sync_lock(struct rsb_state_dir *dir, const struct rsb_verb_session_of *of, char **env,
+	bool *said, struct rsb_diag *diag)
+{
+	int r = rsb_state_lock(dir, RSB_STATE_LOCK_SYNC, false);
+
+	if (r != -EBUSY || !rsb_synchook_inside(rsb_state_path(dir), env))
+		return r == -EBUSY ? wait_lock(dir, RSB_STATE_LOCK_SYNC, said) : r;
+	return of->builtin ? 0
+			   : rsb_diag_set(diag, -EDEADLK,
+				     "a command of rsb.conf(5) syncs %s, and we are called by it: "
+				     "there, 'rsb sync --builtin' alone is possible",
+				     of->name);
+}
+
 /* What had the lock before us may have removed it all: then the next directory is meant. */
 static int
-open_locked(struct rsb_verb_session *session, const struct rsb_verb_session_of *of,
+open_locked(struct rsb_verb_session *session, const struct rsb_verb_session_of *of, char **env,
 	struct rsb_diag *diag)
 {
 	bool said = false;
@@ -151,7 +168,9 @@ open_locked(struct rsb_verb_session *session, const struct rsb_verb_session_of *
 		r = rsb_state_open(of->root, of->name, of->create, &session->dir, diag);
 		if (r < 0)
 			return r;
-		r = wait_lock(session->dir, of->name, &said);
+		r = of->sync ? wait_sync_lock(session->dir, of, env, &said, diag) : 0;
+		if (r >= 0)
+			r = wait_lock(session->dir, RSB_STATE_LOCK, &said);
 		if (rsb_state_is_there(session->dir))
 			return r;
 	}
@@ -159,12 +178,13 @@ open_locked(struct rsb_verb_session *session, const struct rsb_verb_session_of *
 }
 
 static int
-lock(struct rsb_verb_session *session, const struct rsb_verb_session_of *of, struct rsb_diag *diag)
+lock(struct rsb_verb_session *session, const struct rsb_verb_session_of *of, char **env,
+	struct rsb_diag *diag)
 {
 	int r;
 
-	r = open_locked(session, of, diag);
-	if (!session->dir)
+	r = open_locked(session, of, env, diag);
+	if (!session->dir || r == -EDEADLK)
 		return r;
 	if (r == -EBUSY)
 		return rsb_diag_set(diag, r, "another rsb is changing the sandbox %s", of->name);
@@ -196,7 +216,7 @@ rsb_verb_session_open(struct rsb_verb_session *session, const struct rsb_verb_se
 		session->config.e2b.request_timeout_ns =
 			rsb_min(session->config.e2b.request_timeout_ns, of->request_max_ns);
 	if (r >= 0)
-		r = lock(session, of, diag);
+		r = lock(session, of, env, diag);
 	if (r >= 0)
 		r = rsb_keeper_backend(&session->config, env,
 			session->known ? session->state.backend : NULL, &session->backend, diag);
@@ -228,6 +248,20 @@ rsb_verb_session_unlock(struct rsb_verb_session *session)
 	if (session->locked)
 		rsb_state_unlock(session->dir, RSB_STATE_LOCK);
 	session->locked = false;
+}
+
+int
+rsb_verb_session_relock(struct rsb_verb_session *session, struct rsb_diag *diag)
+{
+	bool said = false;
+	int r;
+
+	if (session->locked)
+		return 0;
+	r = wait_lock(session->dir, RSB_STATE_LOCK, &said);
+	session->locked = r >= 0;
+	/* One that is gone has no state either. */
+	return r < 0 && r != -EBUSY ? r : rsb_state_load(session->dir, &session->state, diag);
 }
 
 void

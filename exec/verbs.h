@@ -98,7 +98,7 @@ struct rsb_verb_session {
 	bool locked;
 };
 /*
- * name: of the sandbox, which create lets not exist yet. The state lock is held until
+ * name: of the sandbox, which create lets not exist yet. Locks are held until
  * rsb_verb_session_done(), which also removes what create made for a sandbox that did not come.
  */
 struct rsb_verb_session_of {
@@ -106,13 +106,17 @@ struct rsb_verb_session_of {
 	const char *name;
 	const char *project_dir;
 	bool create;
+	bool sync;               /* the lock of syncs is held, too */
+	bool builtin;            /* also for who is called by one that holds it, exec/synchook.h */
 	uint64_t request_max_ns; /* waits no longer for the control plane; 0: as configured */
 };
 rsb_nodiscard int rsb_verb_session_open(struct rsb_verb_session *session,
 	const struct rsb_verb_session_of *of, const struct rsb_verb_common *common, char **env,
 	struct rsb_diag *diag);
-/* Lets others change it; what was read stays. */
+/* Lets others change it; what was read stays, and so does the lock of syncs. */
 void rsb_verb_session_unlock(struct rsb_verb_session *session);
+/* After that: for us alone again, as it is now. -ENOENT: it is gone. */
+rsb_nodiscard int rsb_verb_session_relock(struct rsb_verb_session *session, struct rsb_diag *diag);
 void rsb_verb_session_done(struct rsb_verb_session *session);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "fuse/alias.h"
 #include "fuse/revive.h"
+#include "fuse/seen.h"
 #include "fuse/send.h"
 #include "proto/codec.h"
 #include "proto/version.h"
@@ -98,7 +99,7 @@ first_on_the_way(const struct rsb_adopt *adopt, struct rsb_inode *inode)
 	struct rsb_inode *parent;
 
 	for (unsigned int i = 0; i < CLIMB_MAX; i++) {
-		if (!rsb_inode_seen(inode, &parent))
+		if (!rsb_seen_last(inode, &parent))
 			return NULL;
 		if (was_said(adopt, parent))
 			return inode;
@@ -164,7 +165,7 @@ fill_nodes(struct rsb_adopt *adopt, struct rsb_buf *out)
 	int n = 0, r;
 
 	while (n < (int)BATCH && (inode = next_node(adopt))) {
-		const char *name = rsb_inode_seen(inode, &parent);
+		const char *name = rsb_seen_last(inode, &parent);
 
 		r = append(inode, parent, rsb_bytes_str(name), out);
 		if (r < 0)

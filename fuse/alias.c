@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "fuse/seen.h"
+
 struct rsb_aliases {
 	struct rsb_shared *shared;
 	struct rsb_namestore *names;
@@ -115,7 +117,7 @@ is_seen(const struct rsb_inode *inode, const struct rsb_inode *dir, struct rsb_b
 {
 	struct rsb_inode *parent;
 
-	return is_name(rsb_inode_seen(inode, &parent), name) && parent == dir;
+	return is_name(rsb_seen_last(inode, &parent), name) && parent == dir;
 }
 
 static void
@@ -176,7 +178,7 @@ void
 rsb_alias_keep(struct rsb_inode *inode, const struct rsb_inode *parent, struct rsb_bytes name)
 {
 	struct rsb_inode *dir;
-	const char *seen = rsb_inode_seen(inode, &dir);
+	const char *seen = rsb_seen_last(inode, &dir);
 
 	/* What is not open is looked up when it is asked for again, by whatever name. */
 	if (!seen || S_ISDIR(inode->attr.mode) || (inode->attr.nlink == 1 && !inode->n_open) ||
@@ -202,7 +204,7 @@ rsb_alias_lose(struct rsb_inode *inode, const struct rsb_inode *dir, struct rsb_
 	if (!known)
 		return;
 	strcpy(other, known);
-	rsb_inode_hint(inode, parent, rsb_bytes_str(other));
+	rsb_seen_hint(inode, parent, rsb_bytes_str(other));
 	forget(inode, dir, name);
 	forget(inode, parent, rsb_bytes_str(other));
 }

@@ -11,6 +11,7 @@
 #include "fuse/limbo.h"
 #include "fuse/log.h"
 #include "fuse/revive.h"
+#include "fuse/seen.h"
 #include "fuse/send.h"
 
 static void
@@ -251,7 +252,7 @@ rsb_fs_name(struct rsb_fs *fs, struct rsb_inode *dir, struct rsb_bytes name,
 	struct rsb_inode *inode, uint64_t since)
 {
 	if (inode)
-		rsb_inode_hint(inode, dir, name);
+		rsb_seen_hint(inode, dir, name);
 	else
 		rsb_judge_gone(fs, dir, name);
 	/* A change of the directory sent later may have undone what this reply tells. */

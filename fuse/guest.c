@@ -360,7 +360,7 @@ rsb_guest_new(struct rsb_control *control, uint64_t serial, int fd, struct rsb_g
 void
 rsb_guest_free(struct rsb_guest *client)
 {
-	rsb_relay_drop_client(rsb_control_relay(client->control), client);
+	rsb_relay_drop_client(client);
 	rsb_ctl_free(client->ctl);
 	rsb_chans_free(client->chans);
 	free(client);

@@ -259,7 +259,17 @@ rsb_handle_take_error(struct rsb_handle *handle)
 
 	/* Not in shared: killed before it was told it would never be. So it may be told twice. */
 	handle->error = 0;
+	handle->error_shown = false;
 	return r;
+}
+
+int
+rsb_handle_show_error(struct rsb_handle *handle)
+{
+	if (!handle->error || handle->error_shown)
+		return rsb_handle_take_error(handle);
+	handle->error_shown = true;
+	return handle->error;
 }
 
 void

@@ -37,6 +37,7 @@ struct rsb_handle {
 	uint64_t n_sent; /* writes sent, and of these answered; in the same order */
 	uint64_t n_done;
 	int error;              /* of a write that was not told yet: negative errno */
+	bool error_shown;       /* to a write: rsb_handle_show_error() */
 	int broken;             /* of the open: nothing can be done with it */
 	bool closed;            /* the kernel has released it */
 	bool unconfirmed;       /* the kernel was answered before the sidecar opened it */
@@ -85,6 +86,11 @@ struct rsb_handle *rsb_handle_next(const struct rsb_handles *handles, size_t *cu
 
 /* The untold error, which is told by this: 0 or negative errno. */
 int rsb_handle_take_error(struct rsb_handle *handle);
+/*
+ * The same for a request of a write(2), which may be one of several: the caller sees then only that
+ * fewer bytes were written. So it is told by the second time.
+ */
+int rsb_handle_show_error(struct rsb_handle *handle);
 bool rsb_handle_writes(const struct rsb_handle *handle);
 /*
  * An open file names the node even when it has no name any more. 0: none is open. Directories

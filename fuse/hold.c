@@ -10,6 +10,7 @@
 #include "fuse/notify.h"
 #include "fuse/reply.h"
 #include "fuse/revive.h"
+#include "fuse/seen.h"
 #include "fuse/send.h"
 #include "util/awake.h"
 #include "util/clock.h"
@@ -151,7 +152,7 @@ write_path(const struct rsb_inode *inode, const char *name, char ret_path[static
 	for (uint32_t i = 0; n < at && i < PATH_DEPTH_MAX; i++) {
 		at -= n;
 		memcpy(path + at, name, n);
-		above = inode ? rsb_inode_seen(inode, &parent) : NULL;
+		above = inode ? rsb_seen_last(inode, &parent) : NULL;
 		if (!above || at < 2)
 			break;
 		if (n)

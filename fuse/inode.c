@@ -10,10 +10,10 @@
 #include "fuse/gitplace.h"
 #include "fuse/guard.h"
 #include "fuse/namestore.h"
+#include "fuse/seen.h"
 #include "fuse/wrote.h"
 
 #define ROOT_INDEX 1u
-#define DEPTH_MAX 4096u /* more directories than PATH_MAX can name: the hints make a circle */
 
 struct rsb_inodes {
 	struct rsb_shared *shared;
@@ -34,8 +34,8 @@ index_of(uint64_t nodeid)
 	return (uint32_t)nodeid;
 }
 
-static struct rsb_shared_node *
-shared_of(const struct rsb_inode *inode)
+struct rsb_shared_node *
+rsb_inode_shared(const struct rsb_inode *inode)
 {
 	return &inode->set->shared->nodes[index_of(inode->nodeid)];
 }
@@ -52,7 +52,7 @@ inode_new(struct rsb_inodes *set, uint64_t nodeid, uint64_t id)
 	inode->id = id;
 	inode->epoch = set->epoch;
 	inode->wire.id = id;
-	inode->depth_least = DEPTH_MAX;
+	inode->depth_least = RSB_SEEN_DEPTH_MAX;
 	rsb_list_init(&inode->handles);
 	rsb_list_init(&inode->locks);
 	if (rsb_map_put(&set->by_id, id, inode) < 0) {
@@ -127,6 +127,9 @@ rsb_inodes_new(struct rsb_shared *shared, rsb_inode_forget_fn forget, void *arg,
 		if (r < 0)
 			return r;
 	}
+	for (uint32_t i = ROOT_INDEX + 1; i <= shared->head.n_node; i++)
+		if (inodes->by_index[i])
+			rsb_seen_restore(inodes->by_index[i]);
 	rsb_aliases_restore(inodes->aliases, inodes);
 	*ret_inodes = rsb_steal(&inodes);
 	return 0;
@@ -177,6 +180,12 @@ struct rsb_aliases *
 rsb_inodes_aliases(const struct rsb_inodes *inodes)
 {
 	return inodes->aliases;
+}
+
+struct rsb_namestore *
+rsb_inodes_names(const struct rsb_inodes *inodes)
+{
+	return inodes->names;
 }
 
 size_t
@@ -230,7 +239,7 @@ make(struct rsb_inodes *inodes, uint64_t id, const struct rsb_attr *attr,
 	shared->btime_sec = attr->btime.sec;
 	shared->btime_nsec = attr->btime.nsec;
 	shared->type = (uint32_t)attr->mode & S_IFMT;
-	shared->depth_least = DEPTH_MAX;
+	shared->depth_least = RSB_SEEN_DEPTH_MAX;
 	shared->git_seen = 0;
 	rsb_shared_publish(&shared->id, id);
 	*ret_inode = inode;
@@ -256,7 +265,7 @@ count_gift(struct rsb_inode *inode)
 	}
 	if (inodes->n_counted)
 		rsb_shared_publish(inodes->n_counted, *inodes->n_counted + 1);
-	shared_of(inode)->n_given++;
+	rsb_inode_shared(inode)->n_given++;
 }
 
 int
@@ -303,7 +312,7 @@ rsb_inode_check(const struct rsb_inode *inode)
 uint64_t
 rsb_inode_given_count(const struct rsb_inode *inode)
 {
-	return shared_of(inode)->n_given;
+	return rsb_inode_shared(inode)->n_given;
 }
 
 struct rsb_inode *
@@ -313,16 +322,21 @@ rsb_inode_ref(struct rsb_inode *inode)
 	return inode;
 }
 
-/* Nobody here and not the kernel needs it: it goes, and its gifts are returned. */
-static void
-collect(struct rsb_inode *inode)
+static bool
+is_needed(const struct rsb_inode *inode)
 {
+	return inode->n_ref || rsb_inode_shared(inode)->n_kernel || inode->nodeid == ROOT_INDEX;
+}
+
+/* Its gifts are returned. The directory that it was in; NULL: none. */
+static struct rsb_inode *
+let_go(struct rsb_inode *inode)
+{
+	struct rsb_inode *dir = rsb_seen_leave(inode);
 	struct rsb_inodes *set = inode->set;
 	uint32_t index = index_of(inode->nodeid);
-	struct rsb_shared_node *shared = &set->shared->nodes[index];
+	struct rsb_shared_node *shared = rsb_inode_shared(inode);
 
-	if (inode->n_ref || shared->n_kernel || index == ROOT_INDEX)
-		return;
 	if (shared->n_given && inode->epoch == set->epoch)
 		set->forget(set->arg, inode->id, shared->n_given);
 	set->by_index[index] = NULL;
@@ -331,6 +345,15 @@ collect(struct rsb_inode *inode)
 	rsb_shared_node_free(set->shared, index);
 	rsb_namestore_drop(set->names, shared->name);
 	inode_free(inode);
+	return dir;
+}
+
+/* Nobody here and not the kernel needs it: it goes, and so on up. */
+static void
+collect(struct rsb_inode *inode)
+{
+	while (inode && !is_needed(inode))
+		inode = let_go(inode);
 }
 
 void
@@ -354,13 +377,13 @@ rsb_inode_unref(struct rsb_inode *inode)
 void
 rsb_inode_looked_up(struct rsb_inode *inode)
 {
-	shared_of(inode)->n_kernel++;
+	rsb_inode_shared(inode)->n_kernel++;
 }
 
 void
 rsb_inode_forget(struct rsb_inode *inode, uint64_t n)
 {
-	struct rsb_shared_node *shared = shared_of(inode);
+	struct rsb_shared_node *shared = rsb_inode_shared(inode);
 
 	shared->n_kernel -= rsb_min(n, shared->n_kernel);
 	collect(inode);
@@ -370,131 +393,5 @@ void
 rsb_inode_note_git(struct rsb_inode *inode, uint32_t seen)
 {
 	inode->git_seen |= seen;
-	shared_of(inode)->git_seen = inode->git_seen;
-}
-
-bool
-rsb_inode_is_hinted(
-	const struct rsb_inode *inode, const struct rsb_inode *parent, struct rsb_bytes name)
-{
-	return inode->name && inode->parent == parent->nodeid && strlen(inode->name) == name.size &&
-	       memcmp(inode->name, name.data, name.size) == 0;
-}
-
-static void
-note_depth(struct rsb_inode *inode)
-{
-	int depth = rsb_inode_depth(inode);
-
-	if (depth < 0)
-		return;
-	inode->depth_least = rsb_min(inode->depth_least, (uint32_t)depth);
-	shared_of(inode)->depth_least = inode->depth_least;
-}
-
-const char *
-rsb_inode_seen(const struct rsb_inode *inode, struct rsb_inode **ret_parent)
-{
-	const struct rsb_shared_node *shared = shared_of(inode);
-
-	*ret_parent = rsb_inode_by_nodeid(inode->set, shared->parent);
-	return *ret_parent ? rsb_namestore_get(inode->set->names, shared->name) : NULL;
-}
-
-/* For the next process, and the next sidecar. -ENOSPC: nothing has changed. */
-static int
-note_seen(struct rsb_inode *inode, const struct rsb_inode *parent, struct rsb_bytes name)
-{
-	struct rsb_namestore *names = inode->set->names;
-	struct rsb_shared_node *shared = shared_of(inode);
-	uint64_t old = shared->name;
-	uint64_t word;
-	int r;
-
-	r = rsb_namestore_put(names, name, &word);
-	if (r < 0)
-		return r;
-	/* Never one's name with the other's parent. */
-	rsb_shared_publish(&shared->name, 0);
-	rsb_shared_publish(&shared->parent, parent->nodeid);
-	rsb_shared_publish(&shared->name, word);
-	rsb_namestore_drop(names, old);
-	return 0;
-}
-
-void
-rsb_inode_hint(struct rsb_inode *inode, struct rsb_inode *parent, struct rsb_bytes name)
-{
-	if (rsb_inode_is_hinted(inode, parent, name))
-		return;
-	rsb_gitplace_stray(inode, parent, name);
-	rsb_inode_linked(inode, parent, name);
-}
-
-void
-rsb_inode_linked(struct rsb_inode *inode, struct rsb_inode *parent, struct rsb_bytes name)
-{
-	if (rsb_inode_is_hinted(inode, parent, name))
-		return;
-	rsb_gitplace_seen(inode, parent, name);
-	rsb_gitplace_keep(inode);
-	rsb_alias_keep(inode, parent, name);
-	/* The kernel may still walk by the old name: where that lay counts too. */
-	if (inode->parent)
-		note_depth(inode);
-	if (note_seen(inode, parent, name) < 0) {
-		inode->depth_least = shared_of(inode)->depth_least = 0;
-		return;
-	}
-	inode->name = rsb_namestore_get(inode->set->names, shared_of(inode)->name);
-	inode->parent = parent->nodeid;
-	note_depth(inode);
-}
-
-void
-rsb_inode_moved(struct rsb_inode *inode, const struct rsb_inode *parent, struct rsb_bytes name,
-	struct rsb_inode *newparent, struct rsb_bytes newname)
-{
-	struct rsb_inode *dir;
-	const char *seen;
-
-	if (rsb_inode_is_hinted(inode, parent, name)) {
-		rsb_inode_linked(inode, newparent, newname);
-		return;
-	}
-	seen = inode->name ? NULL : rsb_inode_seen(inode, &dir);
-	/* Of a process that died: a hint is only what this one has seen. */
-	if (seen && dir == parent && strlen(seen) == name.size &&
-		memcmp(seen, name.data, name.size) == 0)
-		(void)note_seen(inode, newparent, newname);
-}
-
-void
-rsb_inodes_hint_moved(struct rsb_inodes *inodes, const struct rsb_inode *parent,
-	struct rsb_bytes name, struct rsb_inode *newparent, struct rsb_bytes newname, bool is_dir)
-{
-	struct rsb_inode *inode;
-	size_t cursor = 0;
-
-	/* A file that stays in its directory lies as deep as before. */
-	if (parent == newparent && !is_dir && !rsb_gitplace_could_be(newparent, newname))
-		return;
-	while ((inode = rsb_inode_next(inodes, &cursor)))
-		rsb_inode_moved(inode, parent, name, newparent, newname);
-}
-
-int
-rsb_inode_depth(const struct rsb_inode *inode)
-{
-	const struct rsb_inodes *set = inode->set;
-	uint32_t least = inode->depth_least;
-	uint32_t depth = 0;
-
-	while (inode->parent != ROOT_INDEX) {
-		inode = rsb_inode_by_nodeid(set, inode->parent);
-		if (!inode || !inode->parent || ++depth > DEPTH_MAX)
-			return -ENOENT;
-		least = rsb_min(least, depth + inode->depth_least);
-	}
-	return (int)rsb_min(least, depth);
+	rsb_inode_shared(inode)->git_seen = inode->git_seen;
 }

@@ -52,12 +52,13 @@ struct rsb_inode {
 	size_t n_range;
 	struct rsb_handle *dirty; /* the one that has unsent data, if any: there is at most one */
 
-	char *target;    /* symlink: as the sandbox has it; NULL: not read yet */
-	bool refused;    /* symlink: that it leads out was logged */
+	char *target;          /* symlink: as the sandbox has it; NULL: not read yet */
+	bool refused;          /* symlink: that it leads out was logged */
+	struct rsb_inode *dir; /* of fuse/seen.h: a reference; NULL: none */
 	uint64_t parent; /* nodeid and name under which it was seen last; hints, for link targets */
 	const char *name;     /* of fuse/namestore.h; NULL: none in the life of this process */
 	uint32_t first_alias; /* of fuse/alias.h; 0: none */
-	uint32_t depth_least; /* the least rsb_inode_depth() that any of its hints stood for */
+	uint32_t depth_least; /* the least rsb_seen_depth() that any of its hints stood for */
 
 	uint32_t git_seen;                /* of fuse/gitplace.h, as the next */
 	struct rsb_gitplaces *git_places; /* hints before this one; NULL: none that matter */
@@ -82,6 +83,9 @@ struct rsb_inode *rsb_inode_by_nodeid(const struct rsb_inodes *inodes, uint64_t 
 struct rsb_inode *rsb_inode_by_id(const struct rsb_inodes *inodes, uint64_t id);
 struct rsb_inode *rsb_inode_root(const struct rsb_inodes *inodes);
 struct rsb_aliases *rsb_inodes_aliases(const struct rsb_inodes *inodes);
+struct rsb_namestore *rsb_inodes_names(const struct rsb_inodes *inodes);
+/* What the next process will know of it. */
+struct rsb_shared_node *rsb_inode_shared(const struct rsb_inode *inode);
 size_t rsb_inodes_count(const struct rsb_inodes *inodes);
 /* Walks all; *cursor starts at 0, NULL at the end. No node may come or go meanwhile. */
 struct rsb_inode *rsb_inode_next(const struct rsb_inodes *inodes, size_t *cursor);
@@ -117,26 +121,5 @@ void rsb_inode_forget(struct rsb_inode *inode, uint64_t n);
 
 /* These bits of git_seen are set to its end. */
 void rsb_inode_note_git(struct rsb_inode *inode, uint32_t seen);
-/* Where it was seen last, also by a process that died. NULL: not known, or not any more. */
-const char *rsb_inode_seen(const struct rsb_inode *inode, struct rsb_inode **ret_parent);
-/* Where it was seen. */
-void rsb_inode_hint(struct rsb_inode *inode, struct rsb_inode *parent, struct rsb_bytes name);
-bool rsb_inode_is_hinted(
-	const struct rsb_inode *inode, const struct rsb_inode *parent, struct rsb_bytes name);
-/* A local program linked it there. */
-void rsb_inode_linked(struct rsb_inode *inode, struct rsb_inode *parent, struct rsb_bytes name);
-/* A local program renamed name in parent; nothing is noted if inode was seen elsewhere. */
-void rsb_inode_moved(struct rsb_inode *inode, const struct rsb_inode *parent, struct rsb_bytes name,
-	struct rsb_inode *newparent, struct rsb_bytes newname);
-/* A rename of what nobody looked up: whatever was seen as name in parent lies there now. */
-void rsb_inodes_hint_moved(struct rsb_inodes *inodes, const struct rsb_inode *parent,
-	struct rsb_bytes name, struct rsb_inode *newparent, struct rsb_bytes newname, bool is_dir);
-/*
- * How many directories below the root its parent is, by the hints: 0 for what lies in the root.
- * An inode with several names, or one that was moved, counts as where it lay least deep, and so
- * does all that is below it: readlink does not say by which of its names the kernel came.
- * -ENOENT: not known.
- */
-rsb_nodiscard int rsb_inode_depth(const struct rsb_inode *inode);
 
 #endif

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "fuse/gitplace.h"
+#include "fuse/seen.h"
 #include "fuse/wrote.h"
 #include "keeper/gitcopy.h"
 #include "keeper/gitview.h"
@@ -86,7 +87,7 @@ path_of(const struct question *q)
 static void
 ask(struct question *q, struct rsb_fs *fs, const struct rsb_inode *inode, struct rsb_bytes text)
 {
-	int depth = rsb_inode_depth(inode);
+	int depth = rsb_seen_depth(inode);
 
 	q->fs = fs;
 	q->what = (struct rsb_gitallow){

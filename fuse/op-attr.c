@@ -9,6 +9,7 @@
 #include "fuse/ops.h"
 #include "fuse/push.h"
 #include "fuse/reply.h"
+#include "fuse/seen.h"
 #include "fuse/send.h"
 #include "fuse/wrote.h"
 #include "keeper/target.h"
@@ -200,7 +201,7 @@ map_target(struct rsb_fs *fs, struct rsb_inode *inode, char **ret_target)
 	if (rsb_guard_bars_link(fs, inode))
 		return -EACCES;
 	/* Without a place only what needs none may pass. */
-	r = rsb_inode_depth(inode);
+	r = rsb_seen_depth(inode);
 	place.depth = r < 0 ? 0 : (size_t)r;
 	r = rsb_target_map(&place, rsb_bytes_str(inode->target), ret_target);
 	if (r != -EACCES)

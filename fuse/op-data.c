@@ -242,7 +242,7 @@ op_write(fuse_req_t req, fuse_ino_t nodeid, const char *data, size_t size, off_t
 		return;
 	if (fs->kernel_kill)
 		rsb_handle_set_kill(handle, true);
-	r = fi->writepage ? 0 : rsb_handle_take_error(handle);
+	r = fi->writepage ? 0 : rsb_handle_show_error(handle);
 	/* What was opened to be changed shows what it is from here on. */
 	rsb_log_set_view(rsb_ledger_arena(fs->ledger), handle, NULL);
 	if (fi->writepage)

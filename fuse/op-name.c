@@ -11,6 +11,7 @@
 #include "fuse/ops.h"
 #include "fuse/push.h"
 #include "fuse/reply.h"
+#include "fuse/seen.h"
 #include "fuse/send.h"
 
 /* A request about name in parent, which must be a directory that we know. NULL: answered. */
@@ -264,7 +265,7 @@ on_link(struct rsb_fop *fop, int r, const void *rep)
 	}
 	rsb_fop_changed(fop, &entry->dir, inode == fop->other ? &entry->attr : NULL);
 	if (inode == fop->other)
-		rsb_inode_linked(inode, fop->inode, rsb_bytes_str(fop->name));
+		rsb_seen_linked(inode, fop->inode, rsb_bytes_str(fop->name));
 	rsb_fs_name(fs, fop->inode, rsb_bytes_str(fop->name), inode, fop->since);
 	rsb_judge_linked(fs, inode, fop->inode, fop->name);
 	if (fop->req)
@@ -305,7 +306,7 @@ move_open_files(struct rsb_fop *fop)
 	size_t cursor = 0;
 
 	while ((handle = rsb_handle_next(fop->fs->handles, &cursor)))
-		rsb_inode_moved(handle->inode, fop->inode, rsb_bytes_str(fop->name), fop->other,
+		rsb_seen_moved(handle->inode, fop->inode, rsb_bytes_str(fop->name), fop->other,
 			rsb_bytes_str(fop->newname));
 }
 
@@ -383,7 +384,7 @@ on_rename(struct rsb_fop *fop, int r, const void *rep)
 	if (moved && moved->wire.ino != got->attr.ino)
 		moved = NULL;
 	if (moved) {
-		rsb_inode_moved(moved, fop->inode, name, fop->other, newname);
+		rsb_seen_moved(moved, fop->inode, name, fop->other, newname);
 		rsb_fs_name(fs, fop->other, newname, rsb_inode_ref(moved), fop->since);
 		rsb_alias_lose(moved, fop->inode, name);
 		rsb_fs_learn(fs, moved, &got->attr, fop->since);
@@ -391,7 +392,7 @@ on_rename(struct rsb_fop *fop, int r, const void *rep)
 	} else {
 		/* Its ctime has moved, and nobody can say whose that is. */
 		rsb_fs_drop_locked(fs);
-		rsb_inodes_hint_moved(
+		rsb_seen_moved_all(
 			fs->inodes, fop->inode, name, fop->other, newname, S_ISDIR(got->attr.mode));
 		move_open_files(fop);
 		rsb_judge_placed_at(fs, fop->other, fop->newname);
@@ -401,11 +402,11 @@ on_rename(struct rsb_fop *fop, int r, const void *rep)
 		if (over)
 			rsb_alias_lose(over, fop->other, newname);
 	} else if (over) {
-		rsb_inode_moved(over, fop->other, newname, fop->inode, name);
+		rsb_seen_moved(over, fop->other, newname, fop->inode, name);
 		rsb_fs_name(fs, fop->inode, name, over, fop->since);
 	} else {
 		rsb_names_drop(fs->names, fop->inode, name);
-		rsb_inodes_hint_moved(
+		rsb_seen_moved_all(
 			fs->inodes, fop->other, newname, fop->inode, name, S_ISDIR(got->over.mode));
 	}
 	rsb_inode_unref(moved);

@@ -196,6 +196,14 @@ send_own(struct rsb_relayed *proc, uint32_t op, union rsb_procreq *req)
 		(void)send_order(order, req);
 }
 
+static void
+end_tree(struct rsb_relayed *proc)
+{
+	union rsb_procreq kill = { .kill = { .grace_ms = proc->relay->grace_ms } };
+
+	send_own(proc, RSB_OP_kill, &kill);
+}
+
 /* ---- replies, on the main thread ---- */
 
 /*
@@ -258,13 +266,12 @@ static void
 on_spawned(struct order *order)
 {
 	struct rsb_relayed *proc = order->proc;
-	union rsb_procreq kill = { .kill = { .grace_ms = proc->relay->grace_ms } };
 
 	proc->started = order->runs;
 	answer(order);
 	if (order->runs) {
 		if (!proc->client)
-			send_own(proc, RSB_OP_kill, &kill);
+			end_tree(proc);
 	} else {
 		rsb_relayed_note_end(proc, order->error);
 		leave(proc);
@@ -426,32 +433,29 @@ rsb_relay_call(struct rsb_relay *relay, struct rsb_guest *client, const struct r
 	rsb_guest_reply(client, head->op, head->id, r, NULL);
 	if (r == 0) {
 		/* What it left running goes on without the client. */
-		rsb_list_remove(&proc->of_client);
-		proc->client = 0;
-		proc->freed = true;
+		rsb_relayed_part(proc);
 		proc->shared->left = 1;
 		rsb_pipe_free(rsb_steal(&proc->pipe));
+		if (rsb_relayed_leaves_too_much(proc))
+			end_tree(proc);
 		collect(proc);
 	}
 }
 
 void
-rsb_relay_drop_client(struct rsb_relay *relay, struct rsb_guest *client)
+rsb_relay_drop_client(struct rsb_guest *client)
 {
-	union rsb_procreq kill = { .kill = { .grace_ms = relay->grace_ms } };
 	struct rsb_list *pos;
 	struct rsb_list *tmp;
 
 	rsb_list_for_each_safe (pos, tmp, rsb_guest_procs(client)) {
 		struct rsb_relayed *proc = rsb_list_entry(pos, struct rsb_relayed, of_client);
 
-		proc->client = 0;
-		proc->freed = true;
-		rsb_list_remove(&proc->of_client);
+		rsb_relayed_part(proc);
 		if (proc->pipe)
 			rsb_pipe_orphan(proc->pipe);
 		if (proc->started && proc->alive)
-			send_own(proc, RSB_OP_kill, &kill);
+			end_tree(proc);
 		collect(proc);
 	}
 }
@@ -466,7 +470,6 @@ static int
 recover(struct rsb_relay *relay, struct rsb_shared_proc *shared)
 {
 	union rsb_procreq wait = { .wait = { .what = RSB_WAIT_TREE } };
-	union rsb_procreq kill = { .kill = { .grace_ms = relay->grace_ms } };
 	struct rsb_relayed *proc;
 	int r;
 
@@ -478,7 +481,7 @@ recover(struct rsb_relay *relay, struct rsb_shared_proc *shared)
 	rsb_mutex_unlock(&relay->fs->lock);
 	send_own(proc, RSB_OP_wait, &wait);
 	if (!shared->left)
-		send_own(proc, RSB_OP_kill, &kill);
+		end_tree(proc);
 	return 0;
 }
 

@@ -34,7 +34,7 @@ struct rsb_pipes *rsb_relay_pipes(struct rsb_relay *relay);
 void rsb_relay_call(
 	struct rsb_relay *relay, struct rsb_guest *client, const struct rsb_call_head *head);
 /* The client is gone: its commands are ended. */
-void rsb_relay_drop_client(struct rsb_relay *relay, struct rsb_guest *client);
+void rsb_relay_drop_client(struct rsb_guest *client);
 /* The streams that the client calls by chan. NULL: none such. */
 struct rsb_pipe *rsb_relay_pipe(struct rsb_guest *client, uint64_t chan);
 /* The client took something of its streams. */

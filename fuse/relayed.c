@@ -45,13 +45,14 @@ rsb_relayed_new(struct rsb_relay *relay, struct rsb_guest *client, uint64_t near
 	if (rsb_relayed_find(client, near))
 		return -EEXIST;
 	if (relay->n_proc >= RSB_RELAY_PROCS_MAX)
-		return -EAGAIN;
+		return -ENFILE;
 	proc = rsb_new(struct rsb_relayed);
 	if (!proc)
 		return -ENOMEM;
 	proc->relay = relay;
 	proc->client = rsb_guest_serial(client);
 	proc->near = near;
+	proc->spare = relay->n_proc >= RSB_RELAY_PROCS_MAX - RSB_RELAY_SPARE;
 	proc->far = rsb_link_new_ids(relay->fs->link, 1);
 	r = rsb_pipe_new(relay->pipes, client, near, proc->far, streams, &proc->pipe);
 	if (r < 0) {
@@ -202,4 +203,29 @@ rsb_relay_credit(struct rsb_guest *client)
 		if (proc->pipe)
 			rsb_pipe_credit(proc->pipe);
 	}
+}
+
+void
+rsb_relayed_part(struct rsb_relayed *proc)
+{
+	rsb_list_remove(&proc->of_client);
+	proc->client = 0;
+	proc->freed = true;
+}
+
+bool
+rsb_relayed_leaves_too_much(struct rsb_relayed *proc)
+{
+	struct rsb_fs *fs = proc->relay->fs;
+	char text[RSB_SHARED_LOSS_MAX];
+
+	if (!proc->spare || !proc->started || !proc->alive)
+		return false;
+	(void)snprintf(text, sizeof(text),
+		"what the command %s had left running was ended: %u others have left something running",
+		proc->shared->what, RSB_RELAY_PROCS_MAX - RSB_RELAY_SPARE);
+	rsb_mutex_lock(&fs->lock);
+	rsb_losses_add(fs->shared, RSB_LOSS_LOST, text, false);
+	rsb_mutex_unlock(&fs->lock);
+	return true;
 }

@@ -11,6 +11,12 @@
 #include "fuse/relay.h"
 #include "fuse/shared.h"
 
+/*
+ * Places for commands that may not leave anything running: what others left, however much, keeps
+ * nobody from looking and from ending it.
+ */
+#define RSB_RELAY_SPARE 16u
+
 struct rsb_relay {
 	struct rsb_control *control;
 	struct rsb_loop *loop;
@@ -39,16 +45,21 @@ struct rsb_relayed {
 	bool started;
 	bool freed;  /* nobody asks for it any more */
 	bool cut;    /* it has lost its streams */
+	bool spare;  /* one of the last RSB_RELAY_SPARE */
 	bool before; /* of a daemon that died */
 };
 
-/* Opens its streams (as of rsb_pipe_streams()). -EEXIST, -EAGAIN over RSB_RELAY_PROCS_MAX. */
+/* Opens its streams (as of rsb_pipe_streams()). -EEXIST, -ENFILE over RSB_RELAY_PROCS_MAX. */
 rsb_nodiscard int rsb_relayed_new(struct rsb_relay *relay, struct rsb_guest *client, uint64_t near,
 	unsigned int streams, struct rsb_relayed **ret_proc);
 /* One of a daemon that died, without client and streams. */
 rsb_nodiscard int rsb_relayed_restore(
 	struct rsb_relay *relay, struct rsb_shared_proc *shared, struct rsb_relayed **ret_proc);
 void rsb_relayed_free(struct rsb_relayed *proc);
+/* Its client is gone, or asks no more for it. */
+void rsb_relayed_part(struct rsb_relayed *proc);
+/* What it left running has no place: whether it is to be ended, which is noted then. */
+bool rsb_relayed_leaves_too_much(struct rsb_relayed *proc);
 /* Keeps what it runs, for people. */
 void rsb_relayed_describe(struct rsb_relayed *proc, const struct rsb_spawn_req *spawn);
 /* r: of its spawn, or of the wait for its end. Names it, if it ended with the sidecar's process. */

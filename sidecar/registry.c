@@ -13,9 +13,10 @@
 
 #define ID_MAX 16u
 #define SANDBOX_MAX 128u
-#define DETACHED_MAX_NS (24 * 3600 * RSB_NSEC_PER_SEC)
-#define LOCKS_AWAY_NS (RSB_LOCKS_AWAY_MS * RSB_NSEC_PER_MSEC)
 #define SWEEP_NS (60 * RSB_NSEC_PER_SEC)
+/* In sweeps, which are none while the sandbox is paused, whatever its clock says afterwards. */
+#define AWAY_MAX (24 * 3600 * RSB_NSEC_PER_SEC / SWEEP_NS)
+#define LOCKS_AWAY_MAX (RSB_LOCKS_AWAY_MS * RSB_NSEC_PER_MSEC / SWEEP_NS)
 #define PING_MIN_MS 100u
 #define PING_MAX_MS 60000u
 
@@ -81,14 +82,16 @@ drop_all(struct rsb_registry *registry)
 }
 
 static void
-sweep_entry(struct rsb_registry *registry, struct entry *entry, uint64_t now_ns)
+sweep_entry(struct rsb_registry *registry, struct entry *entry)
 {
 	struct rsb_sess *sess = entry->sess;
-	uint64_t away_ns = sess && !sess->carrier ? now_ns - sess->detached_ns : 0;
 
-	if (away_ns > DETACHED_MAX_NS)
+	if (!sess || sess->carrier)
+		return;
+	sess->n_away++;
+	if (sess->n_away > AWAY_MAX)
 		end_entry(registry, entry);
-	else if (away_ns > LOCKS_AWAY_NS && rsb_locks_give_up(sess->locks, sess->fhs))
+	else if (sess->n_away > LOCKS_AWAY_MAX && rsb_locks_give_up(sess->locks, sess->fhs))
 		sess->lock_losses++;
 }
 
@@ -96,11 +99,10 @@ static void
 sweep(void *arg)
 {
 	struct rsb_registry *registry = arg;
-	uint64_t now_ns = rsb_loop_now(registry->loop);
 
 	for (size_t i = 0; i < RSB_SESSIONS_MAX; i++)
-		sweep_entry(registry, &registry->entries[i], now_ns);
-	rsb_timer_set(registry->sweep, now_ns + SWEEP_NS);
+		sweep_entry(registry, &registry->entries[i]);
+	rsb_timer_set(registry->sweep, rsb_loop_now(registry->loop) + SWEEP_NS);
 }
 
 /* Without one it serves as well, but sessions end with this process. */

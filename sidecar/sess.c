@@ -289,6 +289,7 @@ rsb_sess_detach(struct rsb_sess *sess, struct rsb_carrier *carrier)
 		return;
 	rsb_session_detach(sess->proto);
 	sess->carrier = NULL;
+	sess->n_away = 0;
 	sess->detached_ns = rsb_loop_now(sess->loop);
 }
 
@@ -304,6 +305,7 @@ rsb_sess_fail(struct rsb_sess *sess, int r)
 	struct rsb_carrier *carrier = rsb_steal(&sess->carrier);
 
 	sess->broken = true;
+	sess->n_away = 0;
 	sess->detached_ns = rsb_loop_now(sess->loop);
 	if (!carrier)
 		return;

@@ -88,6 +88,7 @@ struct rsb_sess {
 	struct rsb_map known;                    /* {io} calls that it may make again */
 	struct rsb_carrier *carrier;             /* {io} NULL: detached */
 	uint64_t detached_ns;                    /* {io} since when, without a carrier */
+	uint64_t n_away;                         /* {io} sweeps of the registry since then */
 	uint64_t lock_losses;                    /* {io} how often its locks were given up */
 	struct rsb_task kick;                    /* {io} */
 	bool broken;                             /* {io} cannot be resumed */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backend/answer.h"
+#include "util/clock.h"
 #include "util/str.h"
 
 static void
@@ -86,6 +87,9 @@ send_call(struct rsb_api *api, const struct rsb_api_call *call, struct rsb_http_
 	if (r < 0)
 		return rsb_diag_set(
 			diag, r, "%s: %s (%s)", call->what, rsb_diag_text(&why, r), api->url);
+	/* Of whole seconds: it may be the end of this one. */
+	api->date_ns = reply->date_s > 0 ? ((uint64_t)reply->date_s + 1) * RSB_NSEC_PER_SEC
+					 : rsb_wall_ns();
 	r = rsb_answer_control(reply, call->what, diag);
 	if (r == -EAGAIN)
 		api->retry_after_ns = reply->retry_after_s * RSB_NSEC_PER_SEC;

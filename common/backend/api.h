@@ -14,6 +14,7 @@ struct rsb_api {
 	char *key_header; /* secret */
 	uint64_t timeout_ns;
 	uint64_t retry_after_ns; /* of the last -EAGAIN */
+	uint64_t date_ns;        /* the server's clock at its latest answer, or ours */
 };
 
 /*

@@ -48,6 +48,7 @@ struct rsb_sandbox {
 	enum rsb_sandbox_state state;
 	uint64_t started_ns; /* wall clock; 0: not said */
 	uint64_t end_ns;     /* wall clock; 0: not said */
+	uint64_t left_ns;    /* until then, at least, by its host's own clock */
 };
 void rsb_sandbox_done(struct rsb_sandbox *sandbox);
 

@@ -102,6 +102,8 @@ answer_sandbox(struct rsb_e2b *e2b, const struct rsb_api_call *call,
 	r = rsb_e2b_read_sandbox(json, ret_sandbox);
 	if (r < 0)
 		return rsb_diag_set(diag, r, "%s: the answer makes no sense", call->what);
+	if (ret_sandbox->end_ns > e2b->api.date_ns)
+		ret_sandbox->left_ns = ret_sandbox->end_ns - e2b->api.date_ns;
 	return 0;
 }
 

@@ -119,11 +119,13 @@ on_header(char *line, size_t size, size_t n, void *arg)
 {
 	struct transfer *transfer = arg;
 	struct rsb_http_reply *reply = transfer->reply;
-	char text[16];
+	char text[40];
 
 	if (header_value(line, size * n, "Retry-After", text, sizeof(text)) &&
 		rsb_str_u64(text, RETRY_AFTER_MAX_S, &reply->retry_after_s) == 0)
 		reply->has_retry_after = true;
+	if (header_value(line, size * n, "Date", text, sizeof(text)))
+		reply->date_s = (int64_t)curl_getdate(text, NULL);
 	(void)header_value(line, size * n, "X-Next-Token", reply->next_token,
 		sizeof(reply->next_token)); /* absent: it stays empty */
 	return size * n;

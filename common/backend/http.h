@@ -50,6 +50,7 @@ struct rsb_http_reply {
 	struct rsb_buf body; /* at most RSB_HTTP_BODY_MAX */
 	bool has_retry_after;
 	uint64_t retry_after_s;
+	int64_t date_s;       /* the server's clock; 0 or less: not said */
 	char next_token[513]; /* X-Next-Token; empty: none */
 };
 

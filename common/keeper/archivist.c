@@ -116,7 +116,8 @@ take(struct rsb_archivist *archivist, bool *ret_fuzzy, struct rsb_diag *diag)
 	if (r >= 0)
 		r = config->target(config->arg, &target);
 	if (r >= 0)
-		r = rsb_snapshot_patterns(config->config, config->state->local_dir, &patterns);
+		r = rsb_snapshot_patterns(
+			config->config, config->state->local_dir, &patterns, diag);
 	if (r < 0)
 		return r;
 	snapshot.store = store;

@@ -63,6 +63,7 @@ struct rsb_config {
 	} sandbox;
 	struct {
 		uint64_t heartbeat_ns;
+		uint64_t idle_limit_ns; /* 0: none */
 		uint64_t recover_wait_ns;
 	} keeper;
 	struct {
@@ -70,6 +71,9 @@ struct rsb_config {
 		uint64_t interval_ns;  /* of automatic snapshots; 0: none */
 		uint64_t snapshot_max; /* bytes of a chain of them */
 		bool out_on_down;
+		char *in_command; /* empty: none */
+		char *out_command;
+		uint64_t command_timeout_ns;
 	} sync;
 	struct {
 		char *command; /* empty: none */

@@ -5,11 +5,13 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "keeper/gitconfig.h"
 #include "util/cleanup.h"
 #include "util/str.h"
 
-#define WHY_FILE "git would run programs from it"
-#define WHY_REPO "it would make its directory a repository for git"
+#define BRINGS "; 'rsb sync out --trust-git' brings it"
+#define WHY_FILE "git here would take orders from it" BRINGS
+#define WHY_REPO "it would make its directory a repository for git here" BRINGS
 
 static bool
 is_name(const char *name, size_t size, const char *what)
@@ -73,9 +75,12 @@ is_repository(const char *dir, size_t size, const struct rsb_tree *a, const stru
 	static const char *const names[] = { "HEAD", "objects", "refs", "commondir" };
 	bool has[RSB_ARRAY_SIZE(names)];
 
-	for (size_t i = 0; i < RSB_ARRAY_SIZE(names); i++)
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(names); i++) {
 		has[i] = find_in(a, dir, size, names[i]) || (b && find_in(b, dir, size, names[i]));
-	return has[0] && ((has[1] && has[2]) || has[3]);
+		if (!has[0])
+			return false;
+	}
+	return (has[1] && has[2]) || has[3];
 }
 
 /* The path behind the first component ".git"; NULL: there is none. */
@@ -136,4 +141,87 @@ rsb_gitout_held(
 	if (is_named_by_anybody(below))
 		return held_elsewhere(leaf->path, strchr(below, '/'), here, there);
 	return NULL;
+}
+
+bool
+rsb_gitout_is_settings(const char *path)
+{
+	bool itself = false;
+	const char *below = behind_git(path, &itself);
+	rsb_autofree char *dir = below ? strdup(below) : NULL;
+	char *slash = dir ? strrchr(dir, '/') : NULL;
+
+	if (!dir || !rsb_gitconfig_is_config(path) || is_named_by_anybody(below))
+		return false;
+	if (slash)
+		*slash = '\0';
+	return !slash || !is_order(dir);
+}
+
+/* ---- parts ---- */
+
+static bool
+is_hex(char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+
+/* name, in a directory "objects", is one that git makes. */
+static bool
+is_of_objects(const char *name)
+{
+	size_t size = strcspn(name, "/");
+
+	return size == 0 || is_name(name, size, "pack") || is_name(name, size, "info") ||
+	       (size == 2 && is_hex(name[0]) && is_hex(name[1]));
+}
+
+static bool
+is_scratch(const char *name, size_t size)
+{
+	static const char *const names[] = { "COMMIT_EDITMSG", "FETCH_HEAD", "ORIG_HEAD", "gc.log",
+		"gc.pid" };
+
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(names); i++)
+		if (is_name(name, size, names[i]))
+			return true;
+	return false;
+}
+
+/* below: a path in a repository's directory. */
+static enum rsb_gitout_part
+part_of(const char *below)
+{
+	size_t size;
+
+	if (is_named_by_anybody(below))
+		return RSB_GITOUT_OTHER;
+	for (const char *p = below; *p; p += size + (p[size] == '/')) {
+		size = strcspn(p, "/");
+		if (is_name(p, size, "objects") && is_of_objects(p + size + (p[size] == '/')))
+			return RSB_GITOUT_OBJECT;
+		if (!p[size] && is_scratch(p, size))
+			return RSB_GITOUT_SCRATCH;
+	}
+	return RSB_GITOUT_OTHER;
+}
+
+bool
+rsb_gitout_find(const char *path, const struct rsb_tree *here, const struct rsb_tree *there,
+	struct rsb_gitout_place *ret_place)
+{
+	size_t size = 0;
+
+	for (const char *p = path;; p = path + size + 1) {
+		if (is_repository(path, size, here, NULL) || is_repository(path, size, there, NULL))
+			break;
+		size = (size_t)(p - path) + strcspn(p, "/");
+		if (!path[size])
+			return false;
+		if (is_name(p, size - (size_t)(p - path), ".git"))
+			break;
+	}
+	*ret_place = (struct rsb_gitout_place){ .root = size,
+		.part = part_of(path + size + (size > 0)) };
+	return true;
 }

@@ -17,7 +17,6 @@
 #include "util/thread.h"
 
 #define TEXT_MAX 1024u
-#define N_FIXED 3u
 
 struct news {
 	struct rsb_list link;
@@ -27,13 +26,13 @@ struct news {
 };
 
 struct rsb_herald {
-	char *command;        /* const after new */
-	char *fixed[N_FIXED]; /* const after new; variables that are always the same */
-	char *const *env;     /* const after new */
-	uint64_t timeout_ns;  /* const after new */
-	int stop_fd;          /* const after new */
-	pthread_t thread;     /* const after new */
-	bool started;         /* const after new */
+	char *command;                 /* const after new */
+	char *fixed[RSB_HOOK_ABOUT_N]; /* const after new; variables that are always the same */
+	char *const *env;              /* const after new */
+	uint64_t timeout_ns;           /* const after new */
+	int stop_fd;                   /* const after new */
+	pthread_t thread;              /* const after new */
+	bool started;                  /* const after new */
 
 	struct rsb_mutex lock;
 	struct rsb_cond cond;
@@ -115,13 +114,15 @@ run(void *arg)
 static int
 fill(struct rsb_herald *herald, const struct rsb_herald_config *config)
 {
+	const struct rsb_hook_about about = {
+		.sandbox = config->sandbox, .sandbox_id = config->sandbox_id, .dir = config->dir
+	};
+	int r = rsb_hook_about(&about, herald->fixed);
+
 	herald->command = strdup(config->command);
-	herald->fixed[0] = rsb_str_printf("RSB_SANDBOX=%s", config->sandbox);
-	herald->fixed[1] = rsb_str_printf("RSB_SANDBOX_ID=%s", config->sandbox_id);
-	herald->fixed[2] = rsb_str_printf("RSB_DIR=%s", config->dir);
 	herald->env = config->env;
 	herald->timeout_ns = config->timeout_ns;
-	if (!herald->command || !herald->fixed[0] || !herald->fixed[1] || !herald->fixed[2])
+	if (r < 0 || !herald->command)
 		return -ENOMEM;
 	herald->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	return herald->stop_fd < 0 ? -errno : 0;
@@ -216,7 +217,7 @@ rsb_herald_free(struct rsb_herald *herald)
 		(void)close(herald->stop_fd);
 	rsb_cond_done(&herald->cond);
 	rsb_mutex_done(&herald->lock);
-	for (size_t i = 0; i < N_FIXED; i++)
+	for (size_t i = 0; i < RSB_HOOK_ABOUT_N; i++)
 		free(herald->fixed[i]);
 	free(herald->command);
 	free(herald);

@@ -9,6 +9,7 @@
 #include "util/cleanup.h"
 #include "util/clock.h"
 #include "util/spawn.h"
+#include "util/str.h"
 
 /* env with vars in place of those of the same names. Caller frees the array. */
 static const char **
@@ -72,7 +73,7 @@ rsb_hook_run(const struct rsb_hook *hook, struct rsb_diag *diag)
 	const struct rsb_spawn spawn = { .argv = argv,
 		.env = env,
 		.cwd = hook->cwd,
-		.stdio = { -1, hook->quiet ? -1 : 1, hook->quiet ? -1 : 2 },
+		.stdio = { -1, hook->quiet ? -1 : 2, hook->quiet ? -1 : 2 },
 		.setsid = 1 };
 	pid_t pid;
 	int r, status;
@@ -94,4 +95,13 @@ rsb_hook_run(const struct rsb_hook *hook, struct rsb_diag *diag)
 	if (r < 0)
 		return rsb_diag_set(diag, r, "'%s' was ended", hook->command);
 	return status;
+}
+
+int
+rsb_hook_about(const struct rsb_hook_about *about, char *ret_vars[static RSB_HOOK_ABOUT_N])
+{
+	ret_vars[0] = rsb_str_printf("RSB_SANDBOX=%s", about->sandbox);
+	ret_vars[1] = rsb_str_printf("RSB_SANDBOX_ID=%s", about->sandbox_id);
+	ret_vars[2] = rsb_str_printf("RSB_DIR=%s", about->dir);
+	return ret_vars[0] && ret_vars[1] && ret_vars[2] ? 0 : -ENOMEM;
 }

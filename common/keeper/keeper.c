@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "keeper/heart.h"
 #include "keeper/steps.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
@@ -14,7 +15,6 @@
 
 #define LOOK_NS RSB_NSEC_PER_SEC /* while the link is not live for good */
 #define AWAKE_STEP_NS (5 * RSB_NSEC_PER_SEC)
-#define BEAT_MIN_NS (RSB_NSEC_PER_SEC / 3)
 
 const char *
 rsb_keeper_state_name(enum rsb_keeper_state state)
@@ -26,6 +26,7 @@ rsb_keeper_state_name(enum rsb_keeper_state state)
 		[RSB_KEEPER_RECONNECTING] = "reconnecting",
 		[RSB_KEEPER_RESUMING] = "resuming",
 		[RSB_KEEPER_RESTARTING] = "restarting",
+		[RSB_KEEPER_RESTING] = "resting",
 		[RSB_KEEPER_LOST] = "lost",
 		[RSB_KEEPER_STOPPED] = "stopped",
 	};
@@ -201,38 +202,14 @@ look_at_link(struct rsb_keeper *keeper)
 		link_is_down(keeper, reason);
 }
 
-/* Two may be lost before the sandbox ends. */
-static uint64_t
-next_heartbeat(const struct rsb_keeper *keeper)
-{
-	uint64_t beat_ns = rsb_max(keeper->saved.ttl_ns / 3, BEAT_MIN_NS);
-
-	return rsb_now_ns() + rsb_min(beat_ns, keeper->env.config->keeper.heartbeat_ns);
-}
-
+/* Whoever made a call waits for it. */
 static void
-heartbeat(struct rsb_keeper *keeper)
+wake_if_used(struct rsb_keeper *keeper)
 {
-	struct rsb_backend *backend = keeper->env.backend;
-	bool beats;
-	int r;
-
-	keeper->heartbeat_ns = next_heartbeat(keeper);
-	rsb_mutex_lock(&keeper->lock);
-	keeper->beating = keeper->state == RSB_KEEPER_LIVE && !keeper->link_changed;
-	beats = keeper->beating;
-	rsb_mutex_unlock(&keeper->lock);
-	if (!beats)
+	if (rsb_keeper_state(keeper) != RSB_KEEPER_RESTING || rsb_heart_is_idle(keeper))
 		return;
-	r = backend->ops->extend(backend, keeper->saved.sandbox_id, keeper->saved.ttl_ns, NULL);
-	rsb_mutex_lock(&keeper->lock);
-	keeper->beating = false;
-	if (!keeper->stop)
-		rsb_backend_rearm(backend);
-	rsb_mutex_unlock(&keeper->lock);
-	/* whether it is gone, the link knows first */
-	if (r < 0)
-		rsb_dbg_r(r, "heartbeat");
+	begin_outage(keeper);
+	handle(keeper, RSB_RECOVER_USED);
 }
 
 static uint64_t
@@ -270,7 +247,8 @@ run(void *arg)
 			handle(keeper, RSB_RECOVER_TIMER);
 		}
 		if (now_ns >= keeper->heartbeat_ns)
-			heartbeat(keeper);
+			handle(keeper, rsb_heart_beat(keeper));
+		wake_if_used(keeper);
 		rsb_keeper_tick(keeper);
 	}
 }
@@ -314,7 +292,8 @@ rsb_keeper_start(const struct rsb_keeper_config *config, struct rsb_keeper **ret
 	keeper->state = RSB_KEEPER_STARTING;
 	keeper->awake.step_ns = AWAKE_STEP_NS;
 	keeper->down_ns = rsb_awake_ns(&keeper->awake, rsb_now_ns());
-	keeper->heartbeat_ns = next_heartbeat(keeper);
+	rsb_life_init(&keeper->life, keeper->env.config->keeper.idle_limit_ns, rsb_now_ns());
+	keeper->heartbeat_ns = rsb_heart_next(keeper, UINT64_MAX);
 	rsb_mutex_init(&keeper->lock);
 	rsb_cond_init(&keeper->cond);
 	*ret_keeper = keeper; /* before the thread, which is heard of through the link at once */

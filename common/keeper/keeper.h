@@ -18,6 +18,7 @@ enum rsb_keeper_state {
 	RSB_KEEPER_RECONNECTING,
 	RSB_KEEPER_RESUMING,   /* it was paused */
 	RSB_KEEPER_RESTARTING, /* the sidecar was gone */
+	RSB_KEEPER_RESTING,    /* it was idle and is paused; what is done next resumes it */
 	RSB_KEEPER_LOST,       /* needs the user; all calls fail with EIO */
 	RSB_KEEPER_STOPPED,
 };

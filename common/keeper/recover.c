@@ -31,12 +31,16 @@ bring_up(enum rsb_keeper_state state, enum rsb_recover_event event, unsigned int
 		return (struct rsb_recover_step){ RSB_KEEPER_RESTARTING, RSB_RECOVER_DEPLOY };
 	case RSB_RECOVER_IS_PAUSED:
 		return (struct rsb_recover_step){ RSB_KEEPER_RESUMING, RSB_RECOVER_RESUME };
+	case RSB_RECOVER_IS_RESTING:
+		return (struct rsb_recover_step){ RSB_KEEPER_RESTING, RSB_RECOVER_REST };
 	case RSB_RECOVER_IS_GONE:
 	case RSB_RECOVER_IS_FORBIDDEN:
 		return (struct rsb_recover_step){ RSB_KEEPER_LOST, RSB_RECOVER_GIVE_UP };
 	case RSB_RECOVER_IS_UNCLEAR:
 	case RSB_RECOVER_FAILED:
 		return (struct rsb_recover_step){ state, RSB_RECOVER_WAIT };
+	case RSB_RECOVER_USED:
+	case RSB_RECOVER_CAP:
 	case RSB_RECOVER_EVENT_N:
 		break;
 	}
@@ -59,11 +63,15 @@ live(enum rsb_keeper_state state, enum rsb_recover_event event, unsigned int att
 	case RSB_RECOVER_LINK_REFUSED:
 		return (struct rsb_recover_step){ RSB_KEEPER_RECONNECTING,
 			attempts ? RSB_RECOVER_WAIT : RSB_RECOVER_CONNECT };
+	case RSB_RECOVER_CAP:
+		return (struct rsb_recover_step){ RSB_KEEPER_RESUMING, RSB_RECOVER_PAUSE };
 	case RSB_RECOVER_BEGIN:
 	case RSB_RECOVER_TIMER:
 	case RSB_RECOVER_IS_RUNNING:
 	case RSB_RECOVER_IS_BARE:
 	case RSB_RECOVER_IS_PAUSED:
+	case RSB_RECOVER_IS_RESTING:
+	case RSB_RECOVER_USED:
 	case RSB_RECOVER_IS_GONE:
 	case RSB_RECOVER_IS_FORBIDDEN:
 	case RSB_RECOVER_IS_UNCLEAR:
@@ -87,6 +95,10 @@ rsb_recover_next(enum rsb_keeper_state state, enum rsb_recover_event event, unsi
 	case RSB_KEEPER_RESUMING:
 	case RSB_KEEPER_RESTARTING:
 		return bring_up(state, event, attempts);
+	case RSB_KEEPER_RESTING:
+		if (event == RSB_RECOVER_USED)
+			return (struct rsb_recover_step){ RSB_KEEPER_RESUMING, RSB_RECOVER_ASK };
+		break;
 	case RSB_KEEPER_LOST:
 	case RSB_KEEPER_STOPPED:
 		break;

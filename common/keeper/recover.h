@@ -21,9 +21,12 @@ enum rsb_recover_event {
 	RSB_RECOVER_IS_RUNNING, /* answers of the control plane; the link was not refused before */
 	RSB_RECOVER_IS_BARE,    /* it runs, and the link was refused */
 	RSB_RECOVER_IS_PAUSED,
+	RSB_RECOVER_IS_RESTING, /* paused, and nobody has used it for keeper.idle_limit */
 	RSB_RECOVER_IS_GONE,
 	RSB_RECOVER_IS_FORBIDDEN,
 	RSB_RECOVER_IS_UNCLEAR,
+	RSB_RECOVER_USED,   /* while it rests */
+	RSB_RECOVER_CAP,    /* its host will end it soon, and nobody uses it */
 	RSB_RECOVER_DONE,   /* the action under way worked */
 	RSB_RECOVER_FAILED, /* it did not, and may next time */
 	RSB_RECOVER_EVENT_N,
@@ -34,7 +37,9 @@ enum rsb_recover_action {
 	RSB_RECOVER_CONNECT, /* one attempt of the link */
 	RSB_RECOVER_WAIT,    /* the back-off, then TIMER */
 	RSB_RECOVER_ASK,     /* the control plane about the sandbox */
+	RSB_RECOVER_PAUSE,   /* so that its host's limit begins anew */
 	RSB_RECOVER_RESUME,
+	RSB_RECOVER_REST, /* nothing, until it is used */
 	RSB_RECOVER_DEPLOY,
 	RSB_RECOVER_GIVE_UP, /* the sandbox is gone or barred: every call fails */
 };

@@ -23,7 +23,7 @@ restore(const struct rsb_keeper_env *env, const struct rsb_recreate *how,
 		.arg = how->arg };
 	int r;
 
-	r = rsb_snapshot_patterns(env->config, state->local_dir, &patterns);
+	r = rsb_snapshot_patterns(env->config, state->local_dir, &patterns, diag);
 	if (r >= 0)
 		r = rsb_haul_open(far, &haul, diag);
 	if (r < 0)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "keeper/fartree.h"
@@ -18,6 +19,26 @@ rsb_sides_done(struct rsb_sides *sides)
 	if (sides->opened)
 		(void)close(sides->root_fd);
 	*sides = (struct rsb_sides){ 0 };
+}
+
+/* What a sync put beside a file that is in conflict is no file of the tree. */
+static int
+leave_copies(struct rsb_sides *sides)
+{
+	const struct rsb_tree *base = &sides->plan.base;
+
+	for (size_t i = 0; i < base->n; i++) {
+		rsb_autofree char *path = NULL;
+
+		if (!base->leaves[i].conflict || S_ISDIR(base->leaves[i].mode))
+			continue;
+		path = rsb_sync_conflict_path(base->leaves[i].path);
+		if (!path)
+			return -ENOMEM;
+		if (!rsb_tree_find(base, path))
+			rsb_tree_drop(&sides->plan.here, path);
+	}
+	return 0;
 }
 
 int
@@ -35,11 +56,7 @@ rsb_sides_open(struct rsb_sides *sides, const struct rsb_syncout *out,
 	sides->opened = true;
 	sides->plan.root_fd = sides->root_fd;
 	sides->plan.trust_git = out->trust_git;
-	r = rsb_sync_patterns(out->sync, &patterns);
-	if (r >= 0)
-		r = rsb_ignore_new(&ignore);
-	if (r >= 0)
-		r = rsb_ignore_add_text(ignore, rsb_buf_view(&patterns));
+	r = rsb_sync_patterns(out->sync, &patterns, &ignore, diag);
 	if (r >= 0)
 		r = rsb_haul_open(far, &sides->haul, diag);
 	if (r >= 0)
@@ -52,6 +69,8 @@ rsb_sides_open(struct rsb_sides *sides, const struct rsb_syncout *out,
 		return rsb_diag_set(diag, r, "%s cannot be listed: %s", dir, strerror(-r));
 	r = rsb_manifest_load(out->state_dir, &sides->plan.base);
 	sides->plan.had_base = r >= 0;
+	if (r >= 0)
+		r = leave_copies(sides);
 	if (r == -EBADMSG && out->sync->notice)
 		out->sync->notice(out->sync->arg,
 			"the record of the last sync is damaged: contents are compared");

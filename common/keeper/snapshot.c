@@ -19,16 +19,18 @@
 #define BLOCK_MAX ((size_t)8 << 20)
 
 int
-rsb_snapshot_patterns(const struct rsb_config *config, const char *local_dir, struct rsb_buf *text)
+rsb_snapshot_patterns(const struct rsb_config *config, const char *local_dir, struct rsb_buf *text,
+	struct rsb_diag *diag)
 {
+	RSB_CLEANUP(rsb_ignore_freep) struct rsb_ignore *ignore = NULL;
 	struct rsb_sync sync = { .dir = local_dir && local_dir[0] ? local_dir : NULL,
 		.exclude = &config->sync.exclude };
-	int r = rsb_sync_patterns(&sync, text);
+	int r = rsb_sync_patterns(&sync, text, &ignore, diag);
 
 	if (r != -ENOENT && r != -ENOTDIR)
 		return r;
 	sync.dir = NULL;
-	return rsb_sync_patterns(&sync, text);
+	return rsb_sync_patterns(&sync, text, &ignore, diag);
 }
 
 int

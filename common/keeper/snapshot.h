@@ -22,8 +22,8 @@
 #define RSB_SNAPSHOT_SLACK ((uint64_t)16 << 20)
 
 /* Appends what is left out. local_dir: whose .rsbignore counts; "" or not there: nobody's. */
-rsb_nodiscard int rsb_snapshot_patterns(
-	const struct rsb_config *config, const char *local_dir, struct rsb_buf *text);
+rsb_nodiscard int rsb_snapshot_patterns(const struct rsb_config *config, const char *local_dir,
+	struct rsb_buf *text, struct rsb_diag *diag);
 
 struct rsb_snapshot {
 	struct rsb_snapstore *store;

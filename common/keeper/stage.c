@@ -227,6 +227,28 @@ rsb_stage_fill(struct rsb_stage *stage, const struct rsb_stage_fill *fill, struc
 }
 
 int
+rsb_stage_replace(const struct rsb_stage *stage, const char *path, struct rsb_bytes data)
+{
+	const char *name;
+	rsb_autoclose int dir = rsb_beneath_parent(stage->fd, path, &name);
+	rsb_autoclose int fd = -1;
+	struct stat st;
+
+	if (dir < 0)
+		return dir;
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	/* It may have other names. */
+	if (unlinkat(dir, name, 0) < 0)
+		return -errno;
+	fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0 || fchmod(fd, st.st_mode & 0777) < 0 ||
+		(stage->owner.set && fchown(fd, stage->owner.uid, stage->owner.gid) < 0))
+		return -errno;
+	return rsb_fd_write_full(fd, data.data, data.size);
+}
+
+int
 rsb_stage_flush(const struct rsb_stage *stage)
 {
 	return syncfs(stage->fd) < 0 ? -errno : 0;

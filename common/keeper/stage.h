@@ -31,6 +31,9 @@ struct rsb_stage_fill {
 };
 rsb_nodiscard int rsb_stage_fill(
 	struct rsb_stage *stage, const struct rsb_stage_fill *fill, struct rsb_diag *diag);
+/* A file that is staged holds data instead; under its other names it does not. */
+rsb_nodiscard int rsb_stage_replace(
+	const struct rsb_stage *stage, const char *path, struct rsb_bytes data);
 /* All of it is on the disk. */
 rsb_nodiscard int rsb_stage_flush(const struct rsb_stage *stage);
 /* What is staged, files hashed. */

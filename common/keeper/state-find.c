@@ -178,3 +178,44 @@ rsb_state_find(const char *root, const char *what, const char *cwd, struct rsb_s
 	search = (struct search){ .path = path };
 	return search_all(root, &search, path, ret_state, diag);
 }
+
+/* ---- the one that was made of a directory ---- */
+
+struct made_of {
+	const char *dir;
+	size_t n;
+	char names[2][RSB_STATE_NAME_MAX + 1]; /* the first two of n */
+};
+
+static int
+note_made_of(void *arg, const struct rsb_state *state)
+{
+	struct made_of *made = arg;
+
+	if (strcmp(state->local_dir, made->dir) != 0)
+		return 0;
+	if (made->n < RSB_ARRAY_SIZE(made->names))
+		(void)strcpy(made->names[made->n], state->name);
+	made->n++;
+	return 0;
+}
+
+int
+rsb_state_name_for(const char *root, const char *dir, char name[static RSB_STATE_NAME_MAX + 1],
+	struct rsb_diag *diag)
+{
+	struct made_of made = { .dir = dir };
+	int r = rsb_state_list(root, note_made_of, &made);
+
+	if (r < 0)
+		return r;
+	if (made.n > 1)
+		return rsb_diag_set(diag, -EINVAL,
+			"%zu sandboxes are made of %s, such as %s and %s: --name says which one is meant",
+			made.n, dir, made.names[0], made.names[1]);
+	if (made.n == 1)
+		(void)strcpy(name, made.names[0]);
+	else
+		rsb_state_name_of(dir, name);
+	return 0;
+}

@@ -23,11 +23,12 @@
 #define FILE_MAX ((size_t)256 << 10)
 #define LOCK_WAIT_NS (10 * RSB_NSEC_PER_SEC)
 #define SOCKET_PATH_MAX 107
-#define N_LOCK 2
+#define N_LOCK 3
 
 static const char *const lock_names[N_LOCK] = {
 	[RSB_STATE_LOCK] = "lock",
 	[RSB_STATE_LOCK_DAEMON] = "daemon.lock",
+	[RSB_STATE_LOCK_SYNC] = "sync.lock",
 };
 
 struct rsb_state_dir {

@@ -12,6 +12,8 @@
  *	trust		last trusted copies, see keeper/gitcopy.h
  *	events		JSON lines, only ever appended; when full it becomes events.old
  *	lock, daemon.lock	flock(2): who changes the state now; the daemon that serves it
+ *	sync.lock	flock(2): who syncs, by a command of his as well, below which the state may
+ *			change; taken before lock
  *
  *	socket		the daemon's control socket
  *
@@ -70,7 +72,7 @@ bool rsb_state_is_there(const struct rsb_state_dir *dir);
 const char *rsb_state_path(const struct rsb_state_dir *dir);
 const char *rsb_state_name(const struct rsb_state_dir *dir);
 
-enum rsb_state_lock { RSB_STATE_LOCK, RSB_STATE_LOCK_DAEMON };
+enum rsb_state_lock { RSB_STATE_LOCK, RSB_STATE_LOCK_DAEMON, RSB_STATE_LOCK_SYNC };
 /*
  * -EBUSY: somebody else has it (after 200 ms; wait: after 10 s). Held until unlock or close;
  * 0 if it is held already.
@@ -90,6 +92,12 @@ rsb_nodiscard int rsb_state_load(
 rsb_nodiscard int rsb_state_save(struct rsb_state_dir *dir, const struct rsb_state *state);
 /* The name of one made of dir: the last part of its path, made to be a name. */
 void rsb_state_name_of(const char *dir, char name[static RSB_STATE_NAME_MAX + 1]);
+/*
+ * The name of the one that was made of dir, or for one that is to be. -EINVAL with a sentence:
+ * there are several.
+ */
+rsb_nodiscard int rsb_state_name_for(const char *root, const char *dir,
+	char name[static RSB_STATE_NAME_MAX + 1], struct rsb_diag *diag);
 /* What was to be written there was not: r, with a sentence that names the directory. */
 int rsb_state_say_unwritten(const struct rsb_state_dir *dir, int r, struct rsb_diag *diag);
 /*

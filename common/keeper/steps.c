@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "keeper/heart.h"
 #include "util/backoff.h"
 #include "util/clock.h"
 
@@ -95,9 +96,46 @@ act_ask(struct rsb_keeper *keeper)
 		return RSB_RECOVER_IS_UNCLEAR;
 	rsb_sandbox_done(&keeper->sandbox);
 	keeper->sandbox = sandbox;
+	if (sandbox.left_ns)
+		keeper->heartbeat_ns =
+			rsb_min(keeper->heartbeat_ns, rsb_heart_next(keeper, sandbox.left_ns));
 	if (sandbox.state == RSB_SANDBOX_PAUSED)
-		return RSB_RECOVER_IS_PAUSED;
+		return rsb_life_is_idle(&keeper->life, rsb_now_ns()) ? RSB_RECOVER_IS_RESTING
+								     : RSB_RECOVER_IS_PAUSED;
 	return keeper->refused ? RSB_RECOVER_IS_BARE : RSB_RECOVER_IS_RUNNING;
+}
+
+/* A stream that is cut by the pause may be kept for alive over there. */
+static enum rsb_recover_event
+act_pause(struct rsb_keeper *keeper)
+{
+	struct rsb_backend *backend = keeper->env.backend;
+	int r;
+
+	rsb_steps_say(keeper, "renewing",
+		"the sandbox's host would end it soon; it is paused and resumed, which begins its time anew");
+	keeper->live_ns = 0; /* this end of the connection is no news */
+	rsb_link_disconnect(keeper->link, -ECANCELED);
+	r = backend->ops->pause(backend, keeper->saved.sandbox_id, &keeper->why);
+	if (r == -ENOENT)
+		return RSB_RECOVER_IS_GONE;
+	if (r < 0 && r != -EBUSY)
+		rsb_steps_say(keeper, "failed", rsb_diag_text(&keeper->why, r));
+	return r < 0 && r != -EBUSY ? RSB_RECOVER_FAILED : RSB_RECOVER_IS_PAUSED;
+}
+
+/* No outage: nobody waits. */
+static enum rsb_recover_event
+act_rest(struct rsb_keeper *keeper)
+{
+	rsb_steps_say(keeper, "resting",
+		"the sandbox was not used for long and is paused; what is done next resumes it");
+	rsb_mutex_lock(&keeper->lock);
+	keeper->down_ns = 0;
+	rsb_mutex_unlock(&keeper->lock);
+	keeper->attempts = 0;
+	keeper->timer_ns = 0;
+	return RSB_RECOVER_EVENT_N;
 }
 
 static enum rsb_recover_event
@@ -116,6 +154,7 @@ act_resume(struct rsb_keeper *keeper)
 		return RSB_RECOVER_FAILED;
 	rsb_sandbox_done(&keeper->sandbox);
 	keeper->sandbox = sandbox;
+	keeper->heartbeat_ns = rsb_now_ns(); /* to see when this one ends */
 	keeper->attempts = 0;
 	keeper->refused = false;
 	return RSB_RECOVER_DONE;
@@ -176,8 +215,12 @@ rsb_steps_act(
 		return act_wait(keeper);
 	case RSB_RECOVER_ASK:
 		return act_ask(keeper);
+	case RSB_RECOVER_PAUSE:
+		return act_pause(keeper);
 	case RSB_RECOVER_RESUME:
 		return act_resume(keeper);
+	case RSB_RECOVER_REST:
+		return act_rest(keeper);
 	case RSB_RECOVER_DEPLOY:
 		return act_deploy(keeper);
 	case RSB_RECOVER_GIVE_UP:

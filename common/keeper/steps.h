@@ -6,6 +6,7 @@
  * What the keeper thread does when the table of keeper/recover.h says so. Private to the keeper.
  */
 
+#include "keeper/life.h"
 #include "keeper/recover.h"
 #include "util/awake.h"
 #include "util/thread.h"
@@ -43,6 +44,8 @@ struct rsb_keeper {
 	uint64_t heartbeat_ns;      /* {keeper} the next one */
 	uint64_t live_ns;           /* {keeper} since when; 0: not live */
 	bool settled;               /* {keeper} it was live long enough for the outage to be over */
+	struct rsb_life life;       /* {keeper} */
+	bool said_idle;             /* {keeper} */
 	uint64_t retry_after_ns;    /* {keeper} at least so long, the control plane says */
 	struct rsb_diag why;        /* {keeper} of the latest failure */
 };

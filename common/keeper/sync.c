@@ -20,6 +20,7 @@
 
 #define IGNORE_FILE_MAX ((size_t)1 << 20)
 #define GITCONFIG_MAX ((size_t)1 << 20)
+#define SHOWN_MAX 128u
 #define WRITE_SIZE ((int)64 << 10)
 
 /* One run of rsb_sync_pack(). */
@@ -62,50 +63,79 @@ relative(const struct pack *pack, struct archive_entry *entry)
 	return path && strlen(path) > pack->prefix ? path + pack->prefix : NULL;
 }
 
-static int
-add_line(struct rsb_buf *text, const char *line)
-{
-	int r = strchr(line, '\n') ? -EINVAL : rsb_buf_append(text, line, strlen(line));
+struct patterns {
+	struct rsb_buf *text;
+	struct rsb_ignore *ignore;
+	struct rsb_diag *diag;
+};
 
-	return r < 0 ? r : rsb_buf_append(text, "\n", 1);
+static int
+add_line(struct patterns *to, struct rsb_bytes line)
+{
+	int r = memchr(line.data, '\n', line.size) ? -EINVAL : rsb_ignore_add(to->ignore, line);
+	char shown[SHOWN_MAX];
+
+	if (r == -EINVAL) {
+		rsb_str_escape(line, shown, sizeof(shown));
+		return rsb_diag_set(to->diag, r,
+			"'%s' is no pattern to leave files out by: it has a '[' without its end, a "
+			"newline, more than %d times '**', or more than %d bytes",
+			shown, RSB_IGNORE_DEEP_MAX, RSB_IGNORE_PATTERN_MAX);
+	}
+	if (r >= 0)
+		r = rsb_buf_append(to->text, line.data, line.size);
+	return r < 0 ? r : rsb_buf_append(to->text, "\n", 1);
+}
+
+static int
+add_file(struct patterns *to, const char *text)
+{
+	int r = 0;
+
+	for (size_t size; *text && r >= 0; text += size + (text[size] == '\n')) {
+		size = strcspn(text, "\n");
+		r = add_line(to, (struct rsb_bytes){ (const uint8_t *)text, size });
+	}
+	return r;
 }
 
 int
-rsb_sync_patterns(const struct rsb_sync *sync, struct rsb_buf *text)
+rsb_sync_patterns(const struct rsb_sync *sync, struct rsb_buf *text, struct rsb_ignore **ret_ignore,
+	struct rsb_diag *diag)
 {
+	RSB_CLEANUP(rsb_ignore_freep) struct rsb_ignore *ignore = NULL;
 	rsb_autofree char *own = NULL;
 	rsb_autoclose int dir =
 		sync->dir ? open(sync->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	struct patterns to = { .text = text, .diag = diag };
 	int r;
 
 	if (dir < 0 && sync->dir)
 		return -errno;
 	r = dir < 0 ? 0 : rsb_fd_read_file(dir, ".rsbignore", IGNORE_FILE_MAX, &own);
-	if (r == -ENOENT)
-		r = 0;
+	if (r >= 0 || r == -ENOENT)
+		r = rsb_ignore_new(&ignore);
+	to.ignore = ignore;
 	for (size_t i = 0; r >= 0 && sync->exclude && i < sync->exclude->n; i++)
-		r = add_line(text, sync->exclude->items[i]);
+		r = add_line(&to, rsb_bytes_str(sync->exclude->items[i]));
 	if (r >= 0 && own)
-		r = rsb_buf_append(text, own, strlen(own));
-	if (r >= 0)
-		r = rsb_buf_append(text, "\n", 1);
+		r = add_file(&to, own);
 	for (const char *const *p = sync->more; r >= 0 && p && *p; p++)
-		r = add_line(text, *p);
+		r = add_line(&to, rsb_bytes_str(*p));
 	/* Ours alone, whatever the user's patterns take back. */
 	if (r >= 0)
-		r = add_line(text, "/.rsb");
-	return r < 0 ? r : add_line(text, "*" RSB_SYNC_CONFLICT);
+		r = add_line(&to, rsb_bytes_str("/.rsb"));
+	if (r >= 0)
+		*ret_ignore = rsb_steal(&ignore);
+	return r;
 }
 
 static int
-build_ignore(struct pack *pack)
+build_ignore(struct pack *pack, struct rsb_diag *diag)
 {
 	RSB_CLEANUP(rsb_buf_done) struct rsb_buf text = { .max = RSB_SYNC_PATTERNS_MAX };
-	int r = rsb_sync_patterns(pack->sync, &text);
 
-	if (r >= 0)
-		r = rsb_ignore_new(&pack->ignore);
-	return r < 0 ? r : rsb_ignore_add_text(pack->ignore, rsb_buf_view(&text));
+	return rsb_sync_patterns(pack->sync, &text, &pack->ignore, diag);
 }
 
 static la_ssize_t
@@ -256,7 +286,7 @@ write_entry(struct pack *pack, struct archive_entry *entry)
 			archive_entry_size(entry) > 0 && !archive_entry_hardlink(entry);
 	int r;
 
-	pack->stats.files++;
+	pack->stats.files += archive_entry_filetype(entry) != AE_IFDIR;
 	if (has_data && rsb_gitconfig_is_config(path)) {
 		r = write_gitconfig(pack, entry, path);
 		if (r != 0)
@@ -385,7 +415,7 @@ rsb_sync_pack(const struct rsb_sync *sync, const struct rsb_sync_sink *sink,
 	int r;
 
 	pack.prefix = strlen(sync->dir) + 1;
-	r = build_ignore(&pack);
+	r = build_ignore(&pack, diag);
 	if (r == -ENOTDIR || r == -ENOENT)
 		return rsb_diag_set(diag, r, "%s: %s", sync->dir, strerror(-r));
 	if (r >= 0)

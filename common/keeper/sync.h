@@ -14,9 +14,10 @@
 
 #include "keeper/config.h"
 #include "link/link.h"
+#include "util/ignore.h"
 
 struct rsb_sync_stats {
-	uint64_t files;   /* entries of all kinds */
+	uint64_t files;   /* without directories */
 	uint64_t bytes;   /* contents of files */
 	uint64_t packed;  /* bytes of the stream */
 	uint64_t skipped; /* special files and those that could not be read */
@@ -40,10 +41,12 @@ struct rsb_sync {
 #define RSB_SYNC_CONFLICT ".rsb-conflict" /* behind the name of the other side's version */
 #define RSB_SYNC_PATTERNS_MAX ((size_t)4 << 20)
 /*
- * Appends what is left out, both ways, a pattern a line. Errors of open(2) and read(2). Without a
- * directory: all but what a .rsbignore says.
+ * What is left out, both ways: the caller's, and a pattern a line appended to text. Without a
+ * directory: all but what a .rsbignore says. -EINVAL: one cannot be used, with a sentence; errors
+ * of open(2) and read(2).
  */
-rsb_nodiscard int rsb_sync_patterns(const struct rsb_sync *sync, struct rsb_buf *text);
+rsb_nodiscard int rsb_sync_patterns(const struct rsb_sync *sync, struct rsb_buf *text,
+	struct rsb_ignore **ret_ignore, struct rsb_diag *diag);
 
 /* Where packed bytes go. Waits until it took all of them. Negative errno ends the walk. */
 struct rsb_sync_sink {

@@ -8,7 +8,7 @@
 #include "keeper/fartree.h"
 #include "keeper/gitconfig.h"
 #include "keeper/manifest.h"
-#include "keeper/sides.h"
+#include "keeper/syncfetch.h"
 #include "util/cleanup.h"
 
 #define REMOVED_MAX ((size_t)256 << 20)
@@ -97,11 +97,17 @@ in_done(struct in *in)
 }
 
 static void
-tell(struct in *in, enum rsb_syncout_item item, const struct rsb_syncplan_job *job, const char *why)
+tell_path(struct in *in, enum rsb_syncout_item item, const char *path, const char *why)
 {
 	in->stats.items[item]++;
 	if (in->out->item)
-		in->out->item(in->sync->arg, item, job->at.path, why);
+		in->out->item(in->sync->arg, item, path, why);
+}
+
+static void
+tell(struct in *in, enum rsb_syncout_item item, const struct rsb_syncplan_job *job, const char *why)
+{
+	tell_path(in, item, job->at.path, why);
 }
 
 static int
@@ -109,7 +115,13 @@ choose(struct in *in, const struct rsb_syncplan_job *job)
 {
 	const bool open = job->at.base && job->at.base->conflict;
 	const bool gives = job->act == RSB_MERGE_GIVE;
+	char path[RSB_SYNCPLAN_PATH_SIZE];
 
+	if (job->unit == RSB_SYNCPLAN_UNIT_FIRST)
+		tell_path(in, RSB_SYNCOUT_CONFLICTS, rsb_syncplan_unit(job, path),
+			RSB_SYNCPLAN_UNIT_WHY);
+	if (job->unit && !job->object)
+		return 0;
 	if (job->unknown && !job->held)
 		tell(in, RSB_SYNCOUT_MISSED, job, "its directory cannot be read");
 	else if (job->act == RSB_MERGE_CONFLICT && !job->held)
@@ -154,15 +166,28 @@ pass_notice(void *arg, const char *text)
 		in->sync->notice(in->sync->arg, text);
 }
 
+/* Both sides may have made the same of it. */
+static bool
+is_doubtful_conflict(const struct rsb_syncplan_job *job)
+{
+	return job->act == RSB_MERGE_CONFLICT && rsb_syncfetch_unsure(job);
+}
+
 static int
 plan(struct in *in, const struct rsb_sync_far *far, struct rsb_diag *diag)
 {
 	RSB_CLEANUP(rsb_sides_done) struct rsb_sides sides = { 0 };
+	RSB_CLEANUP(rsb_syncfetch_done)
+	struct rsb_syncfetch fetch = {
+		.out = in->out, .sides = &sides, .wanted = is_doubtful_conflict
+	};
 	int r;
 
 	r = rsb_sides_open(&sides, in->out, far, diag);
 	if (r >= 0)
 		r = rsb_syncplan_make(&sides.plan, diag);
+	if (r >= 0)
+		r = rsb_syncfetch_run(&fetch, diag);
 	for (size_t i = 0; r >= 0 && i < sides.plan.n; i++)
 		if (sides.plan.jobs[i].act != RSB_MERGE_REMOVE)
 			r = choose(in, &sides.plan.jobs[i]);

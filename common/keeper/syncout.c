@@ -11,25 +11,17 @@
 
 #include "keeper/manifest.h"
 #include "keeper/publish.h"
-#include "keeper/sides.h"
-#include "keeper/stage.h"
+#include "keeper/syncfetch.h"
 #include "util/beneath.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
-#include "util/fd.h"
-#include "util/pack.h"
 #include "util/str.h"
-
-#define WANTED_MAX ((size_t)256 << 20)
-/* What may come beyond the sizes that were listed: files that grow, and tries. */
-#define SLACK ((uint64_t)256 << 20)
 
 struct run {
 	const struct rsb_syncout *out;
 	struct rsb_sides sides;
 	struct rsb_syncplan *plan; /* of sides */
-	struct rsb_tree staged;
-	struct rsb_stage *stage;
+	struct rsb_syncfetch fetch;
 	struct rsb_publish *publish;
 	struct rsb_syncout_stats stats;
 };
@@ -38,9 +30,8 @@ static void
 run_done(struct run *run)
 {
 	rsb_publish_free(run->publish);
-	rsb_stage_close(run->stage);
+	rsb_syncfetch_done(&run->fetch);
 	rsb_sides_done(&run->sides);
-	rsb_tree_done(&run->staged);
 }
 
 char *
@@ -53,111 +44,21 @@ rsb_sync_conflict_path(const char *path)
 	return rsb_str_printf("%.*s%s", (int)(dir + name), path, RSB_SYNC_CONFLICT);
 }
 
-/* ---- what comes ---- */
-
-static bool
-is_fetched(const struct run *run, const struct rsb_syncplan_job *job)
-{
-	/* A dry run asks only about what else nobody can tell. */
-	return rsb_syncplan_wants(job) && (!run->out->dry_run || job->unsure);
-}
-
-static int
-ask(struct run *run, struct rsb_tar_limits *ret_limits, struct rsb_diag *diag)
-{
-	RSB_CLEANUP(rsb_buf_done) struct rsb_buf wanted = { .max = WANTED_MAX };
-	int r = 0;
-
-	*ret_limits = (struct rsb_tar_limits){ .files = 1, .size = SLACK };
-	for (size_t i = 0; i < run->plan->n && r >= 0; i++) {
-		const struct rsb_syncplan_job *job = &run->plan->jobs[i];
-
-		if (!is_fetched(run, job))
-			continue;
-		r = rsb_buf_append(&wanted, job->at.path, strlen(job->at.path) + 1);
-		ret_limits->files += 4;
-		ret_limits->size += rsb_min(job->at.there->size, UINT64_MAX / 2 - ret_limits->size);
-	}
-	if (r < 0 || !rsb_buf_len(&wanted))
-		return r;
-	r = rsb_haul_begin(run->sides.haul, RSB_HAUL_PACK, diag);
-	if (r < 0)
-		return r;
-	r = rsb_haul_write(run->sides.haul, rsb_buf_view(&wanted));
-	if (r >= 0)
-		r = rsb_haul_end_writing(run->sides.haul);
-	if (r < 0)
-		rsb_haul_explain(run->sides.haul, r, diag);
-	return r < 0 ? r : 1;
-}
-
-static void
-moved(void *arg, uint64_t bytes)
-{
-	struct run *run = arg;
-	const struct rsb_sync *sync = run->out->sync;
-
-	run->stats.packed += bytes;
-	if (sync->progress)
-		sync->progress(sync->arg, &(struct rsb_sync_stats){ .bytes = run->stats.packed });
-}
-
-/* What it could not read in peace: neither taken nor gone. */
-static void
-tell_left_out(struct run *run)
-{
-	rsb_autoclose int fd = rsb_beneath_open(
-		rsb_stage_fd(run->stage), RSB_PACK_LEFT_OUT, O_RDONLY | O_NONBLOCK);
-	RSB_CLEANUP(rsb_buf_done) struct rsb_buf text = { .max = RSB_PACK_LEFT_OUT_MAX };
-
-	if (fd < 0 || rsb_fd_read_all(fd, &text) < 0 || rsb_buf_append(&text, "", 1) < 0)
-		return;
-	for (size_t at = 0; at < rsb_buf_len(&text);) {
-		const char *path = (const char *)rsb_buf_head(&text) + at;
-
-		struct rsb_syncplan_job *job = rsb_syncplan_find(run->plan, path);
-
-		if (job)
-			rsb_syncplan_miss(job, "it cannot be read, or changes meanwhile");
-		at += strlen(path) + 1;
-	}
-}
-
-static int
-fetch(struct run *run, struct rsb_diag *diag)
-{
-	struct rsb_stage_fill fill = { .moved = moved, .arg = run };
-	int r;
-
-	r = ask(run, &fill.limits, diag);
-	if (r < 0)
-		return r;
-	if (r > 0) {
-		fill.haul = run->sides.haul;
-		r = rsb_stage_open(run->sides.root_fd, run->out->name, &run->stage, diag);
-		if (r >= 0)
-			r = rsb_stage_fill(run->stage, &fill, diag);
-		if (r >= 0 && !run->out->dry_run)
-			r = rsb_stage_flush(run->stage);
-		if (r >= 0)
-			r = rsb_stage_tree(run->stage, &run->staged);
-		if (r < 0)
-			return r;
-		tell_left_out(run);
-	}
-	rsb_syncplan_settle(run->plan, &run->staged);
-	return 0;
-}
-
 /* ---- what is done ---- */
+
+static void
+tell_path(struct run *run, enum rsb_syncout_item item, const char *path, const char *why)
+{
+	run->stats.items[item]++;
+	if (run->out->item)
+		run->out->item(run->out->sync->arg, item, path, why);
+}
 
 static void
 tell(struct run *run, enum rsb_syncout_item item, const struct rsb_syncplan_job *job,
 	const char *why)
 {
-	run->stats.items[item]++;
-	if (run->out->item)
-		run->out->item(run->out->sync->arg, item, job->at.path, why);
+	tell_path(run, item, job->at.path, why);
 }
 
 static bool
@@ -173,7 +74,8 @@ clear(struct run *run, struct rsb_syncplan_job *job)
 	const bool goes = job->act == RSB_MERGE_DROP;
 	int r;
 
-	if (job->held || !(goes || (job->act == RSB_MERGE_TAKE && is_swap_of_kinds(job))))
+	if (rsb_syncplan_stays(job) ||
+		!(goes || (job->act == RSB_MERGE_TAKE && is_swap_of_kinds(job))))
 		return 0;
 	if (S_ISDIR(job->at.here->mode))
 		r = rsb_publish_remove_dir(run->publish, job->at.path);
@@ -206,6 +108,11 @@ put_beside(struct run *run, struct rsb_syncplan_job *job)
 
 	if (dir < 0)
 		return dir;
+	if (rsb_syncplan_find(run->plan, path)) {
+		rsb_syncplan_miss(
+			job, "changed on both sides, and there is a file of the name for theirs");
+		return 0;
+	}
 	there = fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 	if (there)
 		old = (struct rsb_stamp){ .ino = st.st_ino,
@@ -214,24 +121,49 @@ put_beside(struct run *run, struct rsb_syncplan_job *job)
 	return rsb_publish_put(run->publish, path, job->at.path, there ? &old : NULL);
 }
 
+/* An object whose directory a gc took away here. */
+static int
+make_parent(struct run *run, const char *path)
+{
+	rsb_autofree char *dir = strdup(path);
+	char *slash = dir ? strrchr(dir, '/') : NULL;
+
+	if (!slash)
+		return -ENOENT;
+	*slash = '\0';
+	return rsb_publish_dir(run->publish, dir);
+}
+
+static int
+put(struct run *run, const struct rsb_syncplan_job *job)
+{
+	const struct rsb_merge_path *at = &job->at;
+	const struct rsb_stamp *old = at->here && !is_swap_of_kinds(job) ? &at->here->here : NULL;
+	int r = rsb_publish_put(run->publish, at->path, at->path, old);
+
+	if (r != -ENOENT || !job->object)
+		return r;
+	r = make_parent(run, at->path);
+	return r < 0 ? r : rsb_publish_put(run->publish, at->path, at->path, old);
+}
+
 static int
 bring(struct run *run, struct rsb_syncplan_job *job)
 {
 	const struct rsb_merge_path *at = &job->at;
 	int r;
 
-	if (job->held)
+	if (rsb_syncplan_stays(job))
 		return 0;
 	if (job->act == RSB_MERGE_CONFLICT) {
 		r = job->staged ? put_beside(run, job) : 0;
-		job->done = r >= 0 && (job->staged || !at->there);
+		job->done = r >= 0 && !job->held &&
+			    (job->staged || !at->there || S_ISDIR(at->there->mode));
 	} else if (job->act != RSB_MERGE_TAKE || (!job->staged && !S_ISDIR(at->there->mode))) {
 		return 0;
 	} else {
-		r = S_ISDIR(at->there->mode)
-			    ? rsb_publish_dir(run->publish, at->path)
-			    : rsb_publish_put(run->publish, at->path, at->path,
-				      at->here && !is_swap_of_kinds(job) ? &at->here->here : NULL);
+		r = S_ISDIR(at->there->mode) ? rsb_publish_dir(run->publish, at->path)
+					     : put(run, job);
 		job->done = r >= 0;
 	}
 	if (r == -EAGAIN)
@@ -285,31 +217,54 @@ publish(struct run *run, struct rsb_diag *diag)
 
 /* ---- the whole ---- */
 
+static const char *
+why_conflict(const struct rsb_syncplan_job *job)
+{
+	if (job->act != RSB_MERGE_CONFLICT)
+		return "not resolved yet";
+	if (!job->at.there)
+		return "changed here, gone there";
+	if (!job->at.here)
+		return "gone here, changed there";
+	return S_ISDIR(job->at.there->mode)
+		       ? "a file here, a directory there, which is not put beside it"
+		       : "changed on both sides";
+}
+
+static void
+tell_job(struct run *run, const struct rsb_syncplan_job *job)
+{
+	const bool does = job->done || run->out->dry_run;
+	const bool open = job->at.base && job->at.base->conflict;
+
+	if (job->unknown && !job->held)
+		tell(run, RSB_SYNCOUT_MISSED, job, "its directory cannot be read");
+	else if (job->held)
+		tell(run, job->missed ? RSB_SYNCOUT_MISSED : RSB_SYNCOUT_HELD, job, job->held);
+	else if (rsb_syncplan_stays(job) || job->act == RSB_MERGE_NOTHING)
+		return; /* or told with its repository */
+	else if (job->act == RSB_MERGE_TAKE && does)
+		tell(run, job->partly ? RSB_SYNCOUT_PARTLY : RSB_SYNCOUT_COMES, job, job->said);
+	else if (job->act == RSB_MERGE_DROP && does)
+		tell(run, RSB_SYNCOUT_GOES, job, NULL);
+	else if (job->act == RSB_MERGE_CONFLICT || open)
+		tell(run, RSB_SYNCOUT_CONFLICTS, job, why_conflict(job));
+	else if (job->act == RSB_MERGE_GIVE || job->act == RSB_MERGE_REMOVE)
+		tell(run, RSB_SYNCOUT_STAYS, job, NULL);
+}
+
 static void
 tell_all(struct run *run)
 {
+	char path[RSB_SYNCPLAN_PATH_SIZE];
+
 	for (size_t i = 0; i < run->plan->n; i++) {
 		const struct rsb_syncplan_job *job = &run->plan->jobs[i];
-		const bool does = job->done || run->out->dry_run;
 
-		if (job->unknown && !job->held)
-			tell(run, RSB_SYNCOUT_MISSED, job, "its directory cannot be read");
-		else if (job->held)
-			tell(run, job->missed ? RSB_SYNCOUT_MISSED : RSB_SYNCOUT_HELD, job,
-				job->held);
-		else if (job->act == RSB_MERGE_CONFLICT)
-			tell(run, RSB_SYNCOUT_CONFLICTS, job,
-				!job->at.there  ? "changed here, gone there"
-				: !job->at.here ? "gone here, changed there"
-						: "changed on both sides");
-		else if (job->act == RSB_MERGE_TAKE && does)
-			tell(run, RSB_SYNCOUT_COMES, job, NULL);
-		else if (job->act == RSB_MERGE_DROP && does)
-			tell(run, RSB_SYNCOUT_GOES, job, NULL);
-		else if (job->at.base && job->at.base->conflict && job->act != RSB_MERGE_NOTHING)
-			tell(run, RSB_SYNCOUT_CONFLICTS, job, "not resolved yet");
-		else if (job->act == RSB_MERGE_GIVE || job->act == RSB_MERGE_REMOVE)
-			tell(run, RSB_SYNCOUT_STAYS, job, NULL);
+		if (job->unit == RSB_SYNCPLAN_UNIT_FIRST)
+			tell_path(run, RSB_SYNCOUT_CONFLICTS, rsb_syncplan_unit(job, path),
+				RSB_SYNCPLAN_UNIT_WHY);
+		tell_job(run, job);
 	}
 }
 
@@ -375,19 +330,24 @@ rsb_sync_out(const struct rsb_syncout *out, const struct rsb_sync_far *far,
 
 	r = rsb_sides_open(&run.sides, out, far, diag);
 	run.plan = &run.sides.plan;
+	run.fetch = (struct rsb_syncfetch){ .out = out,
+		.sides = &run.sides,
+		/* A dry run asks only about what else nobody can tell. */
+		.wanted = out->dry_run ? rsb_syncfetch_unsure : rsb_syncplan_wants,
+		.publishes = !out->dry_run };
 	if (r >= 0)
 		r = rsb_syncplan_make(run.plan, diag);
 	if (r >= 0)
-		r = fetch(&run, diag);
+		r = rsb_syncfetch_run(&run.fetch, diag);
 	if (r >= 0)
 		r = check_deletes(&run, diag);
 	if (r >= 0 && !out->dry_run) {
 		/* Without a stage there is nothing to put, but there may be something to remove. */
-		if (!run.stage)
-			r = rsb_stage_open(run.sides.root_fd, out->name, &run.stage, diag);
+		if (!run.fetch.stage)
+			r = rsb_stage_open(run.sides.root_fd, out->name, &run.fetch.stage, diag);
 		if (r >= 0)
 			r = rsb_publish_new(
-				run.sides.root_fd, rsb_stage_fd(run.stage), &run.publish);
+				run.sides.root_fd, rsb_stage_fd(run.fetch.stage), &run.publish);
 		if (r >= 0)
 			r = publish(&run, diag);
 		if (r >= 0)
@@ -396,6 +356,7 @@ rsb_sync_out(const struct rsb_syncout *out, const struct rsb_sync_far *far,
 	if (r < 0)
 		return r;
 	tell_all(&run);
+	run.stats.packed = run.fetch.packed;
 	*ret_stats = run.stats;
 	return 0;
 }

@@ -19,6 +19,7 @@ enum rsb_syncout_item {
 	RSB_SYNCOUT_COMES,
 	RSB_SYNCOUT_GOES,
 	RSB_SYNCOUT_CONFLICTS,
+	RSB_SYNCOUT_PARTLY, /* comes, but not what why says, by a rule */
 	RSB_SYNCOUT_HELD,   /* by a rule, which why says */
 	RSB_SYNCOUT_MISSED, /* it should have come and could not, why says so; maybe next time */
 	RSB_SYNCOUT_STAYS,  /* changed only here; a sync in brings it there */

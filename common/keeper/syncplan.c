@@ -2,11 +2,13 @@
 #include "keeper/syncplan.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "keeper/gitindex.h"
 #include "keeper/gitout.h"
 #include "util/cleanup.h"
 #include "util/str.h"
@@ -20,6 +22,8 @@ rsb_syncplan_done(struct rsb_syncplan *plan)
 	rsb_tree_done(&plan->here);
 	rsb_tree_done(&plan->base);
 	rsb_tree_done(&plan->there);
+	for (size_t i = 0; i < plan->n; i++)
+		free(plan->jobs[i].said);
 	free(plan->jobs);
 	free(plan->closed);
 	*plan = (struct rsb_syncplan){ 0 };
@@ -64,11 +68,12 @@ is_plain(const struct rsb_tree_leaf *leaf)
 	return S_ISREG(leaf->mode) || S_ISDIR(leaf->mode) || S_ISLNK(leaf->mode);
 }
 
-/* Two files that only their contents can tell apart. */
+/* Two files that only their contents can tell apart; an index of any size may say the same. */
 static bool
 is_alike(const struct rsb_tree_leaf *a, const struct rsb_tree_leaf *b)
 {
-	return a && b && S_ISREG(a->mode) && a->mode == b->mode && a->size == b->size;
+	return a && b && S_ISREG(a->mode) && a->mode == b->mode &&
+	       (a->size == b->size || rsb_gitindex_is(a->path));
 }
 
 static const char *
@@ -85,7 +90,11 @@ why_held(const struct rsb_syncplan *plan, const struct rsb_syncplan_job *job)
 	if (job->act != RSB_MERGE_DROP && S_ISLNK(leaf->mode) &&
 		rsb_syncplan_leads_out(leaf->path, leaf->target))
 		return "it is a link that leads out";
-	return plan->trust_git ? NULL : rsb_gitout_held(leaf, &plan->here, &plan->there);
+	if (plan->trust_git || job->filtered)
+		return NULL;
+	return job->act == RSB_MERGE_CONFLICT && rsb_gitout_is_settings(leaf->path)
+		       ? "it changed on both sides, and that of here stays"
+		       : rsb_gitout_held(leaf, &plan->here, &plan->there);
 }
 
 static int
@@ -114,6 +123,42 @@ hash_here(const struct rsb_syncplan *plan, const struct rsb_merge_path *at)
 		(void)rsb_tree_hash(plan->root_fd, here);
 }
 
+/*
+ * Whatever a sandbox deletes or writes over is not lost here, so its 'git gc' is no reason to ask;
+ * and nobody's gc takes what the other side still needs.
+ */
+static void
+keep_object(struct rsb_syncplan_job *job)
+{
+	const struct rsb_merge_path *at = &job->at;
+
+	job->object = true;
+	if (at->here && at->there && S_ISDIR(at->here->mode) != S_ISDIR(at->there->mode))
+		return;
+	if (!at->here && job->act == RSB_MERGE_CONFLICT)
+		job->act = RSB_MERGE_TAKE;
+	else if ((at->here && at->there) ||
+		 job->act != (at->here ? RSB_MERGE_GIVE : RSB_MERGE_TAKE))
+		job->kept = true;
+	if (job->kept)
+		job->act = RSB_MERGE_NOTHING;
+}
+
+static void
+decide_in_repository(const struct rsb_syncplan *plan, struct rsb_syncplan_job *job)
+{
+	struct rsb_gitout_place place;
+
+	if (job->act == RSB_MERGE_NOTHING ||
+		(job->act != RSB_MERGE_CONFLICT && !strcasestr(job->at.path, "objects")) ||
+		!rsb_gitout_find(job->at.path, &plan->here, &plan->there, &place))
+		return;
+	if (place.part == RSB_GITOUT_OBJECT)
+		keep_object(job);
+	else if (place.part == RSB_GITOUT_SCRATCH && job->act == RSB_MERGE_CONFLICT)
+		job->act = RSB_MERGE_NOTHING;
+}
+
 static void
 decide(const struct rsb_syncplan *plan, struct rsb_syncplan_job *job)
 {
@@ -122,10 +167,13 @@ decide(const struct rsb_syncplan *plan, struct rsb_syncplan_job *job)
 
 	hash_here(plan, at);
 	job->act = rsb_merge_decide(rsb_merge_did(at->base, at->here, RSB_MERGE_HERE), there);
-	/* Directories have nothing to be kept twice. */
+	/* Directories have nothing to be kept twice; but one may be new where a file was. */
 	if (job->act == RSB_MERGE_CONFLICT && (!at->here || S_ISDIR(at->here->mode)) &&
 		(!at->there || S_ISDIR(at->there->mode)))
-		job->act = RSB_MERGE_NOTHING;
+		job->act = rsb_tree_leaf_is(at->base, S_IFDIR) || (at->here && at->there)
+				   ? RSB_MERGE_NOTHING
+			   : at->here ? RSB_MERGE_GIVE
+				      : RSB_MERGE_TAKE;
 	/* Both made the same. */
 	if (job->act == RSB_MERGE_CONFLICT && at->here && at->there &&
 		rsb_tree_is_same(at->here, at->there))
@@ -135,6 +183,10 @@ decide(const struct rsb_syncplan *plan, struct rsb_syncplan_job *job)
 		(void)rsb_tree_hash(plan->root_fd, at->here);
 	job->unsure = there == RSB_MERGE_CHANGED &&
 		      (is_alike(at->there, at->base) || is_alike(at->there, at->here));
+	decide_in_repository(plan, job);
+	job->filtered = job->act == RSB_MERGE_TAKE && rsb_tree_leaf_is(at->there, S_IFREG) &&
+			rsb_gitout_is_settings(at->path);
+	job->unsure = job->unsure || job->filtered;
 	job->held = why_held(plan, job);
 }
 
@@ -172,7 +224,7 @@ add_job(void *arg, const struct rsb_merge_path *at)
 	}
 	/* What is in a directory that cannot be here stays there. */
 	if (rsb_tree_leaf_is(at->there, S_IFDIR) && at->here && !S_ISDIR(at->here->mode) &&
-		(job->act == RSB_MERGE_CONFLICT || job->held))
+		(job->act == RSB_MERGE_CONFLICT || job->held || (at->base && at->base->conflict)))
 		return close_below(plan, at->path, stays);
 	return job->held && rsb_tree_leaf_is(at->there, S_IFDIR) && !at->here
 		       ? close_below(plan, at->path, stays)
@@ -244,12 +296,64 @@ settle(struct rsb_syncplan_job *job, const struct rsb_tree *staged)
 	}
 }
 
+/* In conflict, now or since an earlier sync. */
+static bool
+is_open(const struct rsb_syncplan_job *job)
+{
+	if (job->held || job->unknown || job->object || job->unit)
+		return false;
+	return job->act == RSB_MERGE_CONFLICT ||
+	       (job->act != RSB_MERGE_NOTHING && job->at.base && job->at.base->conflict);
+}
+
+static bool
+is_of_root(const struct rsb_syncplan_job *job, const char *path, size_t root)
+{
+	const char *at = job->at.path;
+
+	return strncmp(at, path, root) == 0 && (!root || !at[root] || at[root] == '/');
+}
+
+/* All of the repository, where job i is in conflict. */
+static void
+unite(struct rsb_syncplan *plan, size_t i, size_t root)
+{
+	const char *path = plan->jobs[i].at.path;
+	size_t first = i;
+
+	while (first > 0 && is_of_root(&plan->jobs[first - 1], path, root))
+		first--;
+	for (size_t k = first; k < plan->n && is_of_root(&plan->jobs[k], path, root); k++) {
+		plan->jobs[k].unit_root = root;
+		plan->jobs[k].unit = k == first ? RSB_SYNCPLAN_UNIT_FIRST : RSB_SYNCPLAN_UNIT;
+	}
+}
+
 void
 rsb_syncplan_settle(struct rsb_syncplan *plan, const struct rsb_tree *staged)
 {
+	struct rsb_gitout_place place;
+
 	for (size_t i = 0; i < plan->n; i++)
 		if (rsb_syncplan_wants(&plan->jobs[i]))
 			settle(&plan->jobs[i], staged);
+	for (size_t i = 0; i < plan->n; i++)
+		if (is_open(&plan->jobs[i]) &&
+			rsb_gitout_find(plan->jobs[i].at.path, &plan->here, &plan->there, &place))
+			unite(plan, i, place.root);
+}
+
+const char *
+rsb_syncplan_unit(const struct rsb_syncplan_job *job, char path[static RSB_SYNCPLAN_PATH_SIZE])
+{
+	(void)snprintf(path, RSB_SYNCPLAN_PATH_SIZE, "%.*s", (int)job->unit_root, job->at.path);
+	return job->unit_root ? path : ".";
+}
+
+bool
+rsb_syncplan_stays(const struct rsb_syncplan_job *job)
+{
+	return job->held || (job->unit && !job->object);
 }
 
 void
@@ -259,10 +363,11 @@ rsb_syncplan_count(const struct rsb_syncplan *plan, size_t *ret_drop, size_t *re
 	for (size_t i = 0; i < plan->n; i++) {
 		const struct rsb_syncplan_job *job = &plan->jobs[i];
 
-		if (!job->at.base || !job->at.base->mode || S_ISDIR(job->at.base->mode))
+		if (!job->at.base || !job->at.base->mode || S_ISDIR(job->at.base->mode) ||
+			job->object)
 			continue;
 		++*ret_all;
-		*ret_drop += job->act == RSB_MERGE_DROP && !job->held;
+		*ret_drop += job->act == RSB_MERGE_DROP && !rsb_syncplan_stays(job);
 	}
 }
 
@@ -297,6 +402,8 @@ add_conflict(struct rsb_tree *tree, const struct rsb_syncplan_job *job)
 
 	if (job->staged)
 		leaf = *job->staged;
+	else if (rsb_tree_leaf_is(job->at.there, S_IFDIR))
+		leaf = *job->at.there;
 	leaf.conflict = true;
 	leaf.here = (struct rsb_stamp){ 0 };
 	if (job->at.there)
@@ -304,12 +411,21 @@ add_conflict(struct rsb_tree *tree, const struct rsb_syncplan_job *job)
 	return rsb_tree_add(tree, &leaf);
 }
 
+/* What happened there to a part of a repository: noted for who resolves all of it. */
+static bool
+is_in_united_conflict(const struct rsb_syncplan_job *job)
+{
+	return job->unit && !job->object && !job->held &&
+	       (job->act == RSB_MERGE_CONFLICT || job->act == RSB_MERGE_TAKE ||
+		       job->act == RSB_MERGE_DROP);
+}
+
 static int
 add_next(struct rsb_tree *tree, const struct rsb_syncplan_job *job)
 {
 	const struct rsb_merge_path *at = &job->at;
 
-	if (job->act == RSB_MERGE_CONFLICT && job->done)
+	if ((job->act == RSB_MERGE_CONFLICT && job->done) || is_in_united_conflict(job))
 		return add_conflict(tree, job);
 	if (job->done && job->act == RSB_MERGE_DROP)
 		return 0;
@@ -318,7 +434,7 @@ add_next(struct rsb_tree *tree, const struct rsb_syncplan_job *job)
 	if (job->done || (job->act == RSB_MERGE_NOTHING && !job->unknown && at->here && at->there))
 		return add_both(tree, job);
 	/* Gone on both sides. */
-	if (!at->base || (job->act == RSB_MERGE_NOTHING && !job->unknown))
+	if (!at->base || (job->act == RSB_MERGE_NOTHING && !job->unknown && !job->kept))
 		return 0;
 	return rsb_tree_add(tree, at->base);
 }

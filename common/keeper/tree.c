@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "keeper/gitindex.h"
 #include "util/beneath.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
@@ -93,6 +94,20 @@ rsb_tree_find(const struct rsb_tree *tree, const char *path)
 	return NULL;
 }
 
+void
+rsb_tree_drop(struct rsb_tree *tree, const char *path)
+{
+	struct rsb_tree_leaf *leaf = rsb_tree_find(tree, path);
+	const struct rsb_tree_leaf *end = tree->leaves + tree->n;
+
+	if (!leaf)
+		return;
+	free(leaf->path);
+	free(leaf->target);
+	memmove(leaf, leaf + 1, (size_t)(end - leaf - 1) * sizeof(*leaf));
+	tree->n--;
+}
+
 bool
 rsb_tree_leaf_is(const struct rsb_tree_leaf *leaf, uint32_t type)
 {
@@ -162,7 +177,9 @@ rsb_tree_hash(int root_fd, struct rsb_tree_leaf *leaf)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
-	r = rsb_sha256_fd(fd, leaf->sha);
+	r = rsb_gitindex_is(leaf->path) ? rsb_gitindex_hash_fd(fd, leaf->sha) : -EBADMSG;
+	if (r == -EBADMSG)
+		r = rsb_sha256_fd(fd, leaf->sha);
 	if (r >= 0)
 		leaf->hashed = true;
 	return r;
@@ -184,6 +201,6 @@ rsb_tree_is_same(const struct rsb_tree_leaf *a, const struct rsb_tree_leaf *b)
 		return strcmp(a->target, b->target) == 0;
 	if (a->mode != b->mode)
 		return false;
-	return !S_ISREG(a->mode) || (a->size == b->size && a->hashed && b->hashed &&
-					    memcmp(a->sha, b->sha, sizeof(a->sha)) == 0);
+	return !S_ISREG(a->mode) ||
+	       (a->hashed && b->hashed && memcmp(a->sha, b->sha, sizeof(a->sha)) == 0);
 }

@@ -55,6 +55,8 @@ void rsb_tree_done(struct rsb_tree *tree); /* zeroed memory is fine */
 
 /* Copies leaf behind the last. -EBADMSG: out of order; -ENOSPC: over a maximum; -ENOMEM. */
 rsb_nodiscard int rsb_tree_add(struct rsb_tree *tree, const struct rsb_tree_leaf *leaf);
+/* Takes it out, if it is there. */
+void rsb_tree_drop(struct rsb_tree *tree, const char *path);
 /* NULL: there is none. Borrowed until the next add. */
 struct rsb_tree_leaf *rsb_tree_find(const struct rsb_tree *tree, const char *path);
 bool rsb_tree_leaf_is(const struct rsb_tree_leaf *leaf, uint32_t type);
@@ -62,7 +64,10 @@ bool rsb_tree_leaf_is(const struct rsb_tree_leaf *leaf, uint32_t type);
 /* Adds what is below root_fd. Errors of rsb_walk() and rsb_tree_add(). */
 rsb_nodiscard int rsb_tree_walk(
 	struct rsb_tree *tree, int root_fd, const struct rsb_ignore *ignore);
-/* Fills sha of a file, from the file below root_fd. Errors of opening and reading it. */
+/*
+ * Fills sha of a file, from the file below root_fd: of its contents, or of what a git index stages
+ * (keeper/gitindex.h). Errors of opening and reading it.
+ */
 rsb_nodiscard int rsb_tree_hash(int root_fd, struct rsb_tree_leaf *leaf);
 
 bool rsb_stamp_is_same(const struct rsb_stamp *a, const struct rsb_stamp *b);

@@ -231,6 +231,7 @@ rsb_link_stats(struct rsb_link *link, struct rsb_link_stats *ret_stats)
 {
 	rsb_mutex_lock(&link->lock);
 	*ret_stats = link->stats;
+	ret_stats->waiting = link->pending.calls.n;
 	rsb_mutex_unlock(&link->lock);
 }
 

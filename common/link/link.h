@@ -217,6 +217,7 @@ void rsb_link_chan_close(struct rsb_link *link, uint64_t chan);
 struct rsb_link_stats {
 	uint64_t calls;
 	uint64_t replies;
+	uint64_t waiting;   /* calls without a reply now */
 	uint64_t bytes_out; /* on the wire, after compression */
 	uint64_t bytes_in;
 	uint64_t frames_out;

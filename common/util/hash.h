@@ -3,8 +3,8 @@
 #define RSB_HASH_H
 
 /*
- * SHA-1 (RFC 6455 accept key only), SHA-256, HMAC-SHA-256 (RFC 2104) and base64 (RFC 4648). The
- * only home of nettle.
+ * SHA-1 (RFC 6455 accept key, and what git has at the end of its files), SHA-256, HMAC-SHA-256 (RFC
+ * 2104) and base64 (RFC 4648). The only home of nettle.
  */
 
 #include "util/buf.h"

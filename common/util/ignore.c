@@ -8,10 +8,7 @@
 
 #include "util/str.h"
 
-#define PATTERN_MAX 4096 /* bytes of one */
-#define PART_MAX 256     /* bytes of one part between slashes, with its NUL: no name is longer */
-/* "**" in one pattern: each multiplies the work by the depth of the path. */
-#define ANY_DEPTH_MAX 4
+#define PART_MAX 256 /* bytes of one part between slashes, with its NUL: no name is longer */
 
 struct pattern {
 	char *text; /* without "!", leading and trailing slash */
@@ -69,6 +66,38 @@ count_any_depth(const char *text)
 	return n;
 }
 
+/* The end of a bracket expression that begins at p, in its part of the path; NULL: it has none. */
+static const char *
+bracket_end(const char *p)
+{
+	p += p[1] == '!' || p[1] == '^' ? 2 : 1;
+	/* The first of them may be a bracket itself. */
+	for (const char *first = p; *p && *p != '/'; p++) {
+		if (*p == ']' && p > first)
+			return p;
+		if (*p == '\\' && p[1])
+			p++;
+		else if (*p == '[' && p[1] && strchr(":.=", p[1])) {
+			const char *end = strchr(p + 2, ']');
+
+			p = end && end[-1] == p[1] ? end : p;
+		}
+	}
+	return NULL;
+}
+
+static bool
+closes_brackets(const char *text)
+{
+	for (const char *p = text; p && *p; p++) {
+		if (*p == '\\' && p[1])
+			p++;
+		else if (*p == '[' && !(p = bracket_end(p)))
+			return false;
+	}
+	return true;
+}
+
 static int
 append(struct rsb_ignore *ignore, const struct pattern *pattern)
 {
@@ -97,7 +126,7 @@ rsb_ignore_add(struct rsb_ignore *ignore, struct rsb_bytes text)
 
 	if (p.size == 0 || p.data[0] == '#')
 		return 0;
-	if (p.size > PATTERN_MAX || memchr(p.data, '\0', p.size))
+	if (p.size > RSB_IGNORE_PATTERN_MAX || memchr(p.data, '\0', p.size))
 		return -EINVAL;
 	if (p.data[0] == '!') {
 		pattern.negated = true;
@@ -118,7 +147,9 @@ rsb_ignore_add(struct rsb_ignore *ignore, struct rsb_bytes text)
 	pattern.text = rsb_str_dup(p);
 	if (!pattern.text)
 		return -ENOMEM;
-	r = count_any_depth(pattern.text) > ANY_DEPTH_MAX ? -EINVAL : append(ignore, &pattern);
+	r = count_any_depth(pattern.text) > RSB_IGNORE_DEEP_MAX || !closes_brackets(pattern.text)
+		    ? -EINVAL
+		    : append(ignore, &pattern);
 	if (r < 0)
 		free(pattern.text);
 	return r;
@@ -145,7 +176,7 @@ rsb_ignore_add_text(struct rsb_ignore *ignore, struct rsb_bytes text)
 static bool
 match_part(const char *pattern, size_t pattern_size, const char *name, size_t name_size)
 {
-	char p[PATTERN_MAX + 1];
+	char p[RSB_IGNORE_PATTERN_MAX + 1];
 	char n[PART_MAX];
 
 	if (name_size >= sizeof n)

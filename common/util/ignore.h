@@ -14,6 +14,8 @@
 #include "util/buf.h"
 
 #define RSB_IGNORE_PATTERNS_MAX 4096
+#define RSB_IGNORE_PATTERN_MAX 4096
+#define RSB_IGNORE_DEEP_MAX 4
 
 struct rsb_ignore;
 
@@ -21,7 +23,11 @@ rsb_nodiscard int rsb_ignore_new(struct rsb_ignore **ret_ignore);
 void rsb_ignore_free(struct rsb_ignore *ignore); /* NULL is fine */
 RSB_DEFINE_CLEANUP(struct rsb_ignore *, rsb_ignore_free)
 
-/* One pattern; empty ones and comments are skipped. -ENOSPC over RSB_IGNORE_PATTERNS_MAX. */
+/*
+ * One pattern; empty ones and comments are skipped. -EINVAL: longer than RSB_IGNORE_PATTERN_MAX,
+ * more than RSB_IGNORE_DEEP_MAX times "**", each of which multiplies the work by the depth of the
+ * path, or a "[" without its end; -ENOSPC over RSB_IGNORE_PATTERNS_MAX.
+ */
 rsb_nodiscard int rsb_ignore_add(struct rsb_ignore *ignore, struct rsb_bytes pattern);
 /* One pattern a line. */
 rsb_nodiscard int rsb_ignore_add_text(struct rsb_ignore *ignore, struct rsb_bytes text);

@@ -8,8 +8,8 @@
  *
  *	rsb-local -> monitor   the configuration (bootcfg.h)
  *	monitor -> rsb-local   rsb_bootctl_ready, with a pidfd of the sandbox's pid 1 when r is 0
- *	rsb-local -> monitor   rsb_bootctl_connect with an end of a socket pair, any number of them
- *	monitor -> that pair   rsb_bootctl_connected, with the socket when r is 0
+ *	rsb-local -> monitor   rsb_bootctl_ask with an end of a socket pair, any number of them
+ *	monitor -> that pair   rsb_bootctl_answer; to CONNECT with the socket when r is 0
  *
  * The answer's own socket pair makes requests independent: no lock and no matching of replies.
  * The monitor is outside the sandbox and no process inside can reach it.
@@ -22,13 +22,20 @@ struct rsb_bootctl_ready {
 	char text[RSB_DIAG_MAX];
 };
 
-struct rsb_bootctl_connect {
+enum rsb_bootctl_what {
+	RSB_BOOTCTL_CONNECT,
+	RSB_BOOTCTL_FREEZE, /* answered when all stands still */
+	RSB_BOOTCTL_THAW,
+};
+
+struct rsb_bootctl_ask {
+	uint32_t what; /* enum rsb_bootctl_what */
 	uint32_t port;
 	uint32_t ipv6; /* 1: ::1, 0: 127.0.0.1 */
 };
 
 /* The socket is non-blocking and may still be connecting: wait for it to be writable. */
-struct rsb_bootctl_connected {
+struct rsb_bootctl_answer {
 	int32_t r;
 };
 

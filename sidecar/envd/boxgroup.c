@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "sidecar/envd/boxgroup.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 
 #include "util/cleanup.h"
+#include "util/clock.h"
 #include "util/fd.h"
 
 #define PIDS_MAX "16384"
@@ -15,19 +18,21 @@
 #define REMOVE_PAUSE_NS (10L * 1000 * 1000)
 #define FILE_MAX 4096
 
-static void
-write_file(const struct rsb_boxgroup *cgroup, const char *name, const char *text)
+static int
+open_file(const struct rsb_boxgroup *cgroup, const char *name, int flags)
 {
 	rsb_autoclose int dir = open(cgroup->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	rsb_autoclose int fd = -1;
+	int fd = dir < 0 ? -1 : openat(dir, name, flags | O_CLOEXEC);
 
-	if (dir < 0)
-		return;
-	fd = openat(dir, name, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	/* A kernel without the controller has no such file, or refuses: then there is no limit. */
-	(void)rsb_fd_write_full(fd, text, strlen(text));
+	return fd < 0 ? -errno : fd;
+}
+
+static int
+write_file(const struct rsb_boxgroup *cgroup, const char *name, const char *text)
+{
+	rsb_autoclose int fd = open_file(cgroup, name, O_WRONLY);
+
+	return fd < 0 ? fd : rsb_fd_write_full(fd, text, strlen(text));
 }
 
 void
@@ -59,7 +64,8 @@ rsb_boxgroup_init(struct rsb_boxgroup *cgroup, const char *id)
 		if (mkdir(cgroup->path, 0755) < 0)
 			cgroup->path[0] = '\0';
 		else
-			write_file(cgroup, "pids.max", PIDS_MAX);
+			(void)!write_file(
+				cgroup, "pids.max", PIDS_MAX); /* no controller, no limit */
 		return;
 	}
 }
@@ -72,7 +78,45 @@ rsb_boxgroup_enter(const struct rsb_boxgroup *cgroup, pid_t pid)
 	if (cgroup->path[0] == '\0')
 		return;
 	(void)snprintf(text, sizeof(text), "%d", pid);
-	write_file(cgroup, "cgroup.procs", text);
+	(void)!write_file(cgroup, "cgroup.procs", text); /* refused: it is in no group */
+}
+
+/* The kernel tells a change of this file by POLLPRI (cgroups(7)). */
+static int
+await_frozen(const struct rsb_boxgroup *cgroup, uint64_t wait_ns)
+{
+	rsb_autoclose int fd = open_file(cgroup, "cgroup.events", O_RDONLY);
+	uint64_t end_ns = rsb_now_ns() + wait_ns;
+	char text[FILE_MAX];
+
+	if (fd < 0)
+		return fd;
+	for (;;) {
+		struct pollfd p = { .fd = fd, .events = POLLPRI };
+		ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+		uint64_t now_ns = rsb_now_ns();
+
+		if (n < 0)
+			return -errno;
+		text[n] = '\0';
+		if (strstr(text, "frozen 1"))
+			return 0;
+		if (now_ns >= end_ns)
+			return -ETIMEDOUT;
+		if (poll(&p, 1, (int)((end_ns - now_ns) / RSB_NSEC_PER_MSEC) + 1) < 0 &&
+			errno != EINTR)
+			return -errno;
+	}
+}
+
+int
+rsb_boxgroup_freeze(const struct rsb_boxgroup *cgroup, bool freeze, uint64_t wait_ns)
+{
+	int r = cgroup->path[0] ? write_file(cgroup, "cgroup.freeze", freeze ? "1" : "0") : -ENOENT;
+
+	if (r < 0)
+		return -EOPNOTSUPP;
+	return freeze ? await_frozen(cgroup, wait_ns) : 0;
 }
 
 void
@@ -82,7 +126,7 @@ rsb_boxgroup_done(struct rsb_boxgroup *cgroup)
 
 	if (cgroup->path[0] == '\0')
 		return;
-	write_file(cgroup, "cgroup.kill", "1");
+	(void)!write_file(cgroup, "cgroup.kill", "1"); /* an old kernel: pid 1 has ended them */
 	/* The kernel lets go of the last dead process a moment after it was waited for. */
 	for (int i = 0; i < REMOVE_TRIES && rmdir(cgroup->path) < 0; i++)
 		(void)nanosleep(&pause, NULL);

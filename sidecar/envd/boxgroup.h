@@ -8,6 +8,8 @@
  */
 
 #include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "util/macro.h"
@@ -18,6 +20,12 @@ struct rsb_boxgroup {
 
 void rsb_boxgroup_init(struct rsb_boxgroup *cgroup, const char *id);
 void rsb_boxgroup_enter(const struct rsb_boxgroup *cgroup, pid_t pid);
+/*
+ * Stops all that is in it, and waits for that up to wait_ns: -ETIMEDOUT. Or lets it go on, which
+ * takes no time. -EOPNOTSUPP: there is no group, or an old kernel.
+ */
+rsb_nodiscard int rsb_boxgroup_freeze(
+	const struct rsb_boxgroup *cgroup, bool freeze, uint64_t wait_ns);
 /* Kills what is left in it and removes it. */
 void rsb_boxgroup_done(struct rsb_boxgroup *cgroup);
 

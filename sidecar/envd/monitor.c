@@ -20,18 +20,20 @@
 #include "sidecar/envd/bootcfg.h"
 #include "sidecar/envd/bootctl.h"
 #include "sidecar/envd/boxgroup.h"
+#include "sidecar/envd/freezer.h"
 
 struct monitor {
 	int control;
 	struct rsb_boot boot;
 	struct rsb_boxgroup cgroup;
+	struct rsb_freezer freezer;
 };
 
 /* ---- sockets into the sandbox ---- */
 
 /* Non-blocking, so that a full accept queue inside cannot hold the monitor. */
 static int
-connect_port(const struct rsb_bootctl_connect *want, int *ret_fd)
+connect_port(const struct rsb_bootctl_ask *want, int *ret_fd)
 {
 	struct sockaddr_in in4 = {
 		.sin_family = AF_INET,
@@ -61,8 +63,8 @@ connect_port(const struct rsb_bootctl_connect *want, int *ret_fd)
 static int
 serve_control(struct monitor *m)
 {
-	struct rsb_bootctl_connect want;
-	struct rsb_bootctl_connected reply;
+	struct rsb_bootctl_ask want;
+	struct rsb_bootctl_answer reply = { 0 };
 	rsb_autoclose int answer = -1, fd = -1;
 	size_t n_fd = 1;
 	int r;
@@ -72,9 +74,14 @@ serve_control(struct monitor *m)
 		return -EPIPE;
 	if (r != (int)sizeof(want) || n_fd != 1)
 		return r < 0 && r != -EINTR && r != -EAGAIN ? -EPIPE : 0;
-	reply.r = connect_port(&want, &fd);
+	if (want.what == RSB_BOOTCTL_CONNECT)
+		reply.r = connect_port(&want, &fd);
+	else if (want.what == RSB_BOOTCTL_FREEZE)
+		reply.r = rsb_freezer_freeze(&m->freezer);
+	else
+		rsb_freezer_thaw(&m->freezer);
 	/* The asker may have given up; that is its own business. */
-	(void)rsb_fd_send(answer, &reply, sizeof(reply), &fd, reply.r == 0 ? 1 : 0);
+	(void)rsb_fd_send(answer, &reply, sizeof(reply), &fd, fd >= 0 ? 1 : 0);
 	return 0;
 }
 
@@ -130,6 +137,7 @@ start(struct monitor *m, struct rsb_diag *diag)
 	r = rsb_boot_start(&m->boot, &cfg, rsb_buf_view(&text), &m->cgroup, diag);
 	if (r < 0)
 		return r;
+	m->freezer.init = m->boot.pid;
 	/* From here the sockets that this process makes are the sandbox's. */
 	if (setns(m->boot.pidfd, CLONE_NEWNET) < 0)
 		return rsb_diag_set(
@@ -163,6 +171,7 @@ finish(struct monitor *m)
 		say_how_it_ended(status);
 	}
 	rsb_boxgroup_done(&m->cgroup);
+	rsb_freezer_done(&m->freezer);
 }
 
 int
@@ -172,6 +181,7 @@ rsb_monitor_run(int control)
 	struct rsb_bootctl_ready ready = { 0 };
 	struct rsb_diag diag = { 0 };
 
+	m.freezer.cgroup = &m.cgroup;
 	ready.r = start(&m, &diag);
 	if (ready.r < 0)
 		(void)snprintf(ready.text, sizeof(ready.text), "%s", rsb_diag_text(&diag, ready.r));

@@ -16,7 +16,7 @@ list_query(const struct rsb_apicall *call)
 {
 	return (struct rsb_filter_query){
 		.metadata = rsb_httpd_query(call->req, "metadata"),
-		.state = call->v2 ? rsb_httpd_query(call->req, "state") : NULL,
+		.state = call->v2 ? rsb_httpd_query(call->req, "state") : "running",
 		.order = call->v2 ? rsb_httpd_query(call->req, "order") : NULL,
 		.limit = call->v2 ? rsb_httpd_query(call->req, "limit") : NULL,
 		.next_token = call->v2 ? rsb_httpd_query(call->req, "nextToken") : NULL,
@@ -25,7 +25,7 @@ list_query(const struct rsb_apicall *call)
 
 struct page {
 	struct rsb_json *array;
-	size_t n_match;
+	size_t n_running;
 	const char *next; /* id of the last one when there are more */
 };
 
@@ -39,11 +39,12 @@ fill_page(const struct rsb_apicall *call, const struct rsb_filter *filter,
 
 	for (size_t i = 0; i < n; i++) {
 		struct rsb_sandbox *sandbox = list[filter->ascending ? i : n - 1 - i];
+		const bool paused = rsb_sandbox_is_paused(sandbox);
 		struct rsb_json *view;
 
-		if (!rsb_filter_match(filter, rsb_sandbox_metadata(sandbox)))
+		if (!rsb_filter_match(filter, rsb_sandbox_metadata(sandbox), paused))
 			continue;
-		page->n_match++;
+		page->n_running += !paused;
 		if (!in) {
 			in = strcmp(rsb_sandbox_id(sandbox), filter->after) == 0;
 			continue;
@@ -68,7 +69,7 @@ answer_page(struct rsb_apicall *call, const struct rsb_filter *filter, const str
 
 	if (r < 0 || !call->v2)
 		return r;
-	(void)snprintf(total, sizeof(total), "%zu", page->n_match);
+	(void)snprintf(total, sizeof(total), "%zu", page->n_running);
 	if (filter->running)
 		r = rsb_httpd_answer_header(call->req, "X-Total-Running", total);
 	if (r == 0 && page->next)

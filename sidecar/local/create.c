@@ -46,6 +46,7 @@ struct create {
 	struct rsb_json *metadata;
 	int64_t timeout_sec;
 	bool secure;
+	bool auto_pause;
 };
 
 /* NULL, or why the request is refused. */
@@ -62,6 +63,8 @@ read_create(const struct rsb_apicall *call, const struct rsb_json *json, struct 
 	create->secure = call->v2;
 	if (!call->v2 && rsb_json_bool(json, "secure", &create->secure) == -EBADMSG)
 		return "validation error: secure is no boolean";
+	if (rsb_json_bool(json, "autoPause", &create->auto_pause) == -EBADMSG)
+		return "validation error: autoPause is no boolean";
 	if (read_strings(json, "metadata", &create->metadata) < 0)
 		return "validation error: metadata maps strings to strings";
 	if (read_strings(json, "envVars", &create->env) < 0)
@@ -100,6 +103,8 @@ start(struct rsb_apicall *call, const struct create *create, uint32_t slot)
 		.idmap = !host->options->no_idmap,
 		.uid_base = UID_FIRST + slot % UID_SLOTS * UID_STEP,
 		.timeout_ns = (uint64_t)create->timeout_sec * RSB_NSEC_PER_SEC,
+		.cap_ns = host->options->cap_ns,
+		.auto_pause = create->auto_pause,
 		.secure = create->secure,
 		.env = create->env,
 		.metadata = create->metadata,

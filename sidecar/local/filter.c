@@ -70,21 +70,22 @@ read_metadata(const char *text, struct rsb_json **ret_metadata)
 }
 
 static int
-read_state(const char *text, bool *ret_running)
+read_state(const char *text, struct rsb_filter *filter)
 {
 	rsb_autofree char *copy = rsb_str_dup(rsb_bytes_str(text));
-	bool running = false;
 	char *save = NULL;
 
 	if (!copy)
 		return -ENOMEM;
+	filter->running = filter->paused = false;
 	for (char *word = strtok_r(copy, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
 		if (strcmp(word, "running") == 0)
-			running = true;
-		else if (strcmp(word, "paused") != 0)
+			filter->running = true;
+		else if (strcmp(word, "paused") == 0)
+			filter->paused = true;
+		else
 			return -EINVAL;
 	}
-	*ret_running = running;
 	return 0;
 }
 
@@ -92,10 +93,12 @@ int
 rsb_filter_read(
 	const struct rsb_filter_query *query, struct rsb_filter *ret_filter, struct rsb_diag *diag)
 {
-	struct rsb_filter filter = { .running = true, .limit = RSB_FILTER_LIMIT_MAX };
+	struct rsb_filter filter = {
+		.running = true, .paused = true, .limit = RSB_FILTER_LIMIT_MAX
+	};
 	uint64_t limit;
 
-	if (query->state && read_state(query->state, &filter.running) < 0)
+	if (query->state && read_state(query->state, &filter) < 0)
 		return rsb_diag_set(diag, -EINVAL, "state is running or paused");
 	if (query->order && strcmp(query->order, "asc") != 0 && strcmp(query->order, "desc") != 0)
 		return rsb_diag_set(diag, -EINVAL, "order is asc or desc");
@@ -121,13 +124,13 @@ rsb_filter_done(struct rsb_filter *filter)
 }
 
 bool
-rsb_filter_match(const struct rsb_filter *filter, const struct rsb_json *metadata)
+rsb_filter_match(const struct rsb_filter *filter, const struct rsb_json *metadata, bool paused)
 {
 	struct rsb_json *want;
 	void *cursor = NULL;
 	const char *key;
 
-	if (!filter->running)
+	if (paused ? !filter->paused : !filter->running)
 		return false;
 	if (!filter->metadata)
 		return true;

@@ -13,6 +13,7 @@
 struct rsb_filter {
 	struct rsb_json *metadata; /* pairs that a sandbox must have; NULL: none asked */
 	bool running;              /* running ones are asked for */
+	bool paused;               /* paused ones are */
 	bool ascending;
 	size_t limit;
 	const char *after; /* id of the last sandbox of the page before; NULL: the first page */
@@ -31,7 +32,8 @@ struct rsb_filter_query {
 rsb_nodiscard int rsb_filter_read(
 	const struct rsb_filter_query *query, struct rsb_filter *ret_filter, struct rsb_diag *diag);
 void rsb_filter_done(struct rsb_filter *filter);
-/* metadata may be NULL. */
-bool rsb_filter_match(const struct rsb_filter *filter, const struct rsb_json *metadata);
+/* metadata, of the sandbox, may be NULL. */
+bool rsb_filter_match(
+	const struct rsb_filter *filter, const struct rsb_json *metadata, bool paused);
 
 #endif

@@ -97,36 +97,37 @@ is_reserved(const struct rsb_httpd_req *req, const struct rsb_route *route)
 }
 
 static int
-connect_sandbox(struct rsb_host *host, const struct rsb_route *route, int *ret_fd)
+connect_sandbox(struct rsb_host *host, const struct rsb_route *route, struct rsb_inlet **ret_inlet)
 {
 	RSB_CLEANUP(rsb_sandbox_unrefp)
 	struct rsb_sandbox *sandbox = rsb_sandboxes_find(host->sandboxes, route->id);
 
-	return sandbox ? rsb_sandbox_connect(sandbox, route->port, ret_fd) : -ENOENT;
+	return sandbox ? rsb_sandbox_connect(sandbox, route->port, ret_inlet) : -ENOENT;
 }
 
 static int
 pass_begin(struct rsb_host *host, struct rsb_httpd_req *req, const struct rsb_route *route)
 {
 	struct pass_call *call;
-	int fd, r;
+	struct rsb_inlet *inlet;
+	int r;
 
 	if (is_reserved(req, route))
 		return rsb_proxyerr_reserved(req);
-	r = connect_sandbox(host, route, &fd);
+	r = connect_sandbox(host, route, &inlet);
 	if (r < 0)
 		return answer_failure(req, route, r);
 	call = rsb_new(struct pass_call);
 	if (!call) {
-		(void)close(fd);
+		rsb_inlet_close(inlet);
 		return -ENOMEM;
 	}
 	call->exchange.ops = &pass_ops;
 	call->route = *route;
 	rsb_httpd_set_data(req, call);
 	if (!rsb_upgrade_wanted(req))
-		return rsb_proxy_new(req, fd, &call->proxy);
-	r = rsb_upgrade_new(host->tunnels, req, fd, &call->upgrade);
+		return rsb_proxy_new(req, inlet, &call->proxy);
+	r = rsb_upgrade_new(host->tunnels, req, inlet, &call->upgrade);
 	return r < 0 ? answer_failure(req, route, -ECONNREFUSED) : 0;
 }
 

@@ -30,6 +30,7 @@ const char rsb_hostopt_usage[] =
 	"      --api-key-file FILE  the one key that is taken (default: any)\n"
 	"      --envd PATH          rsb-envd (default: the one that was installed with it)\n"
 	"      --max NUMBER         sandboxes at a time, 1 to 100 (default: 16)\n"
+	"      --session-cap TIME   for tests: no sandbox runs longer without a pause\n"
 	"      --no-idmap           for tests: as if nothing had idmapped mounts\n"
 	"  -v, --verbose            a line for each request and sandbox\n"
 	"      --help, --version\n";
@@ -43,6 +44,7 @@ enum {
 	OPT_KEY,
 	OPT_ENVD,
 	OPT_MAX,
+	OPT_CAP,
 	OPT_NO_IDMAP
 };
 
@@ -55,6 +57,7 @@ static const struct option longs[] = {
 	{ "api-key-file", required_argument, NULL, OPT_KEY },
 	{ "envd", required_argument, NULL, OPT_ENVD },
 	{ "max", required_argument, NULL, OPT_MAX },
+	{ "session-cap", required_argument, NULL, OPT_CAP },
 	{ "no-idmap", no_argument, NULL, OPT_NO_IDMAP },
 	{ "verbose", no_argument, NULL, 'v' },
 	{ "help", no_argument, NULL, 'h' },
@@ -142,6 +145,9 @@ read_one(int opt, const char *value, struct rsb_hostopt *o, struct rsb_diag *dia
 		break;
 	case OPT_IDLE:
 		r = rsb_str_duration(value, &o->idle_ns);
+		break;
+	case OPT_CAP:
+		r = rsb_str_duration(value, &o->cap_ns);
 		break;
 	case OPT_PORT_FILE:
 		o->port_file = value;

@@ -20,6 +20,7 @@ struct rsb_hostopt {
 	const char *port_file; /* NULL: none; borrowed from argv */
 	uint64_t disk_size;    /* 0: no limit of ours */
 	uint64_t idle_ns;      /* 0: never ends by itself */
+	uint64_t cap_ns; /* longest life between two pauses; 0: RSB_APICALL_TIMEOUT_MAX_SEC alone */
 	size_t max;
 	struct rsb_secret api_key; /* size 0: every key will do */
 	bool no_idmap;             /* a test switch */

@@ -22,7 +22,7 @@ struct rsb_proxy {
 	CURL *easy;
 	CURLM *multi;
 	struct curl_slist *headers;
-	int fd;              /* -1 once libcurl has it */
+	struct rsb_inlet *inlet;
 	struct rsb_bytes up; /* what is to be sent now; borrowed */
 	bool up_end;
 	bool up_paused;
@@ -44,7 +44,16 @@ on_open(void *arg, curlsocktype purpose, struct curl_sockaddr *addr)
 
 	(void)purpose;
 	(void)addr;
-	return rsb_steal_fd(&p->fd);
+	return rsb_inlet_fd(p->inlet);
+}
+
+/* The inlet is closed with the proxy. */
+static int
+on_close(void *arg, curl_socket_t fd)
+{
+	(void)arg;
+	(void)fd;
+	return 0;
 }
 
 static int
@@ -187,6 +196,7 @@ set_options(struct rsb_proxy *p)
 	(void)curl_easy_setopt(e, CURLOPT_UPLOAD_BUFFERSIZE, (long)CHUNK);
 	(void)curl_easy_setopt(e, CURLOPT_OPENSOCKETFUNCTION, on_open);
 	(void)curl_easy_setopt(e, CURLOPT_OPENSOCKETDATA, p);
+	(void)curl_easy_setopt(e, CURLOPT_CLOSESOCKETFUNCTION, on_close);
 	(void)curl_easy_setopt(e, CURLOPT_SOCKOPTFUNCTION, on_sockopt);
 	(void)curl_easy_setopt(e, CURLOPT_READFUNCTION, on_read);
 	(void)curl_easy_setopt(e, CURLOPT_READDATA, p);
@@ -229,17 +239,17 @@ rsb_proxy_global_init(void)
 }
 
 int
-rsb_proxy_new(struct rsb_httpd_req *req, int fd, struct rsb_proxy **ret_proxy)
+rsb_proxy_new(struct rsb_httpd_req *req, struct rsb_inlet *inlet, struct rsb_proxy **ret_proxy)
 {
 	struct rsb_proxy *p = rsb_new(struct rsb_proxy);
 	int r;
 
 	if (!p) {
-		(void)close(fd);
+		rsb_inlet_close(inlet);
 		return -ENOMEM;
 	}
 	p->req = req;
-	p->fd = fd;
+	p->inlet = inlet;
 	rsb_buf_init(&p->head, RSB_PROXY_ANSWER_HEADERS_MAX);
 	rsb_buf_init(&p->down, RSB_PROXY_BUFFER_HIGH + CURL_MAX_READ_SIZE);
 	r = prepare(p);
@@ -261,8 +271,7 @@ rsb_proxy_free(struct rsb_proxy *p)
 	curl_easy_cleanup(p->easy);
 	(void)curl_multi_cleanup(p->multi);
 	curl_slist_free_all(p->headers);
-	if (p->fd >= 0)
-		(void)close(p->fd);
+	rsb_inlet_close(p->inlet);
 	rsb_buf_done(&p->head);
 	rsb_buf_done(&p->down);
 	free(p);

@@ -9,14 +9,16 @@
  */
 
 #include "sidecar/envd/httpd.h"
+#include "sidecar/local/inlet.h"
 
 #define RSB_PROXY_ANSWER_HEADERS_MAX ((size_t)64 << 10)
 #define RSB_PROXY_BUFFER_HIGH ((size_t)256 << 10)
 
 struct rsb_proxy;
 
-/* fd: a connected socket, taken. req outlives the proxy. */
-rsb_nodiscard int rsb_proxy_new(struct rsb_httpd_req *req, int fd, struct rsb_proxy **ret_proxy);
+/* inlet is taken. req outlives the proxy. */
+rsb_nodiscard int rsb_proxy_new(
+	struct rsb_httpd_req *req, struct rsb_inlet *inlet, struct rsb_proxy **ret_proxy);
 /* NULL is fine. */
 void rsb_proxy_free(struct rsb_proxy *proxy);
 

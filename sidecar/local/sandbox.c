@@ -3,49 +3,48 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
 
 #include "util/cleanup.h"
 #include "util/clock.h"
-#include "util/fd.h"
-#include "util/spawn.h"
 #include "util/thread.h"
 
 #include "sidecar/envd/bootcfg.h"
-#include "sidecar/envd/bootctl.h"
+#include "sidecar/local/ask.h"
+#include "sidecar/local/boxproc.h"
 #include "sidecar/local/identity.h"
 
-/* A monitor that does not end after its pid 1 was killed is killed itself. */
-#define MONITOR_END_MS 10000
+#define RSB_LOG_MODULE "sandbox"
+#include "util/log.h"
+
+enum phase { RUNNING, PAUSING, PAUSED, RESUMING };
 
 struct rsb_sandbox {
 	struct rsb_mutex lock;
-	struct rsb_cond gone_cond;
-	size_t refs;       /* {lock} */
-	uint64_t end_ns;   /* {lock} monotonic */
-	uint64_t end_wall; /* {lock} */
-	bool killed;       /* {lock} asked for */
-	bool leaving_now;  /* {lock} the end has begun */
-	bool gone;         /* {lock} */
+	struct rsb_cond changed;
+	size_t refs;           /* {lock} */
+	enum phase phase;      /* {lock} */
+	uint64_t started_wall; /* {lock} */
+	uint64_t last_ns;      /* {lock} monotonic: it cannot end later; 0: no cap */
+	uint64_t end_ns;       /* {lock} monotonic; while it runs */
+	uint64_t end_wall;     /* {lock} */
+	bool killed;           /* {lock} asked for */
+	bool leaving_now;      /* {lock} the end has begun */
+	bool gone;             /* {lock} */
 	/* The rest is constant after the start. */
 	char id[RSB_IDENTITY_ID_SIZE];
 	char token[RSB_IDENTITY_TOKEN_SIZE];
 	bool secure;
+	bool auto_pause;
+	uint64_t cap_ns;
 	struct rsb_json *metadata;
-	uint64_t started_wall;
+	struct rsb_inlets *inlets;
 	void (*leaving)(void *arg, struct rsb_sandbox *sandbox);
 	void (*on_gone)(void *arg);
 	void *arg;
-	int control;
+	struct rsb_boxproc proc;
 	int wake_fd;
-	pid_t monitor;
-	int monitor_fd; /* pidfd */
-	int init_fd;    /* pidfd of the sandbox's pid 1 */
 };
 
 /* ---- life ---- */
@@ -53,14 +52,12 @@ struct rsb_sandbox {
 static void
 sandbox_free(struct rsb_sandbox *s)
 {
-	const int fds[] = { s->control, s->wake_fd, s->monitor_fd, s->init_fd };
-
-	for (size_t i = 0; i < RSB_ARRAY_SIZE(fds); i++) {
-		if (fds[i] >= 0)
-			(void)close(fds[i]);
-	}
+	rsb_inlets_end(s->inlets);
+	rsb_boxproc_done(&s->proc);
+	if (s->wake_fd >= 0)
+		(void)close(s->wake_fd);
 	rsb_json_free(s->metadata);
-	rsb_cond_done(&s->gone_cond);
+	rsb_cond_done(&s->changed);
 	rsb_mutex_done(&s->lock);
 	explicit_bzero(s->token, sizeof(s->token));
 	free(s);
@@ -106,10 +103,12 @@ sandbox_alloc(const struct rsb_sandbox_spec *spec, struct rsb_sandbox **ret_sand
 	if (!s)
 		return -ENOMEM;
 	rsb_mutex_init(&s->lock);
-	rsb_cond_init(&s->gone_cond);
+	rsb_cond_init(&s->changed);
 	s->refs = 1;
-	s->control = s->monitor_fd = s->init_fd = -1;
+	s->proc = (struct rsb_boxproc)RSB_BOXPROC_INIT;
 	s->secure = spec->secure;
+	s->auto_pause = spec->auto_pause;
+	s->cap_ns = spec->cap_ns;
 	s->leaving = spec->leaving;
 	s->on_gone = spec->gone;
 	s->arg = spec->arg;
@@ -155,89 +154,14 @@ write_config(const struct rsb_sandbox *s, const struct rsb_sandbox_spec *spec, s
 	return r < 0 ? r : rsb_json_write(json, false, out);
 }
 
-static int
-spawn_monitor(struct rsb_sandbox *s, const char *envd, struct rsb_diag *diag)
-{
-	const char *argv[] = { envd, "--boot", NULL };
-	const char *env[] = { NULL };
-	rsb_autoclose int ours = -1, theirs = -1;
-	int pair[2], r;
+enum end { KILLED, CRASHED, EXPIRED };
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return -errno;
-	ours = pair[0];
-	theirs = pair[1];
-	r = rsb_spawn(&(struct rsb_spawn){ .argv = argv,
-			      .env = env,
-			      .cwd = "/",
-			      .stdio = { theirs, -1, STDERR_FILENO },
-			      .setsid = 1 },
-		&s->monitor, &s->monitor_fd);
-	if (r < 0)
-		return rsb_diag_set(diag, r, "cannot run %s: %s", envd, rsb_diag_text(NULL, r));
-	s->control = rsb_steal_fd(&ours);
-	return 0;
-}
-
-static int
-wait_readable(int fd, uint64_t timeout_ns)
-{
-	struct pollfd p = { .fd = fd, .events = POLLIN };
-	uint64_t end = rsb_now_ns() + timeout_ns;
-
-	for (;;) {
-		uint64_t now = rsb_now_ns();
-		int r;
-
-		if (now >= end)
-			return -ETIMEDOUT;
-		r = poll(&p, 1, (int)((end - now) / RSB_NSEC_PER_MSEC) + 1);
-		if (r > 0)
-			return 0;
-		if (r < 0 && errno != EINTR)
-			return -errno;
-	}
-}
-
-static int
-await_ready(struct rsb_sandbox *s, struct rsb_diag *diag)
-{
-	struct rsb_bootctl_ready ready;
-	size_t n_fd = 1;
-	int r;
-
-	r = wait_readable(s->control, RSB_SANDBOX_START_NS);
-	if (r < 0)
-		return rsb_diag_set(diag, r, "the sandbox did not start in time");
-	r = rsb_fd_recv(s->control, &ready, sizeof(ready), &s->init_fd, &n_fd);
-	if (r != (int)sizeof(ready))
-		return rsb_diag_set(diag, -EIO, "the sandbox ended while it started");
-	ready.text[sizeof(ready.text) - 1] = '\0';
-	if (ready.r < 0)
-		return rsb_diag_set(diag, -EIO, "%s", ready.text);
-	return n_fd == 1 ? 0 : -EIO;
-}
-
-static void
-end_monitor(struct rsb_sandbox *s)
-{
-	struct pollfd p = { .fd = s->monitor_fd, .events = POLLIN };
-
-	if (s->init_fd >= 0)
-		(void)syscall(SYS_pidfd_send_signal, s->init_fd, SIGKILL, NULL, 0);
-	else
-		(void)shutdown(s->control, SHUT_RDWR);
-	if (poll(&p, 1, MONITOR_END_MS) == 0)
-		(void)syscall(SYS_pidfd_send_signal, s->monitor_fd, SIGKILL, NULL, 0);
-	(void)rsb_spawn_wait(s->monitor); /* how it ended says nothing new */
-}
-
-/* Until its time is over, it is killed, or its monitor ended. */
-static void
+/* Of a paused one nothing is over. */
+static enum end
 await_end(struct rsb_sandbox *s)
 {
 	struct pollfd fds[2] = {
-		{ .fd = s->monitor_fd, .events = POLLIN },
+		{ .fd = s->proc.fd, .events = POLLIN },
 		{ .fd = s->wake_fd, .events = POLLIN },
 	};
 
@@ -247,18 +171,35 @@ await_end(struct rsb_sandbox *s)
 
 		rsb_mutex_lock(&s->lock);
 		killed = s->killed;
-		end = s->end_ns;
+		end = s->phase == RUNNING ? s->end_ns : UINT64_MAX;
 		rsb_mutex_unlock(&s->lock);
-		if (killed || now >= end)
-			return;
+		if (killed)
+			return KILLED;
+		if (now >= end)
+			return EXPIRED;
 		/* At most an hour, so that the time fits into the argument. */
 		end = rsb_min(end - now, 3600 * RSB_NSEC_PER_SEC);
 		if (poll(fds, 2, (int)(end / RSB_NSEC_PER_MSEC) + 1) < 0 && errno != EINTR)
-			return;
+			return CRASHED;
 		(void)!read(s->wake_fd, &count, sizeof(count)); /* EAGAIN: not rung */
 		if (fds[0].revents)
-			return;
+			return CRASHED;
 	}
+}
+
+/* Its time is over; it may have got more meanwhile. */
+static void
+pause_itself(struct rsb_sandbox *s)
+{
+	int r = rsb_sandbox_pause(s);
+
+	if (r == 0)
+		rsb_info("sandbox %s is paused", s->id);
+	if (r == 0 || r == -EBUSY)
+		return;
+	rsb_warn_r(r, "sandbox %s cannot be paused", s->id);
+	(void)!rsb_sandbox_set_timeout(
+		s, RSB_SANDBOX_RETRY_NS, true); /* -EBUSY: it was, after all */
 }
 
 static void *
@@ -268,15 +209,16 @@ keep(void *arg)
 	void (*on_gone)(void *) = s->on_gone;
 	void *gone_arg = s->arg;
 
-	await_end(s);
+	while (await_end(s) == EXPIRED && s->auto_pause)
+		pause_itself(s);
 	rsb_mutex_lock(&s->lock);
 	s->leaving_now = true;
 	rsb_mutex_unlock(&s->lock);
 	s->leaving(s->arg, s);
-	end_monitor(s);
+	rsb_boxproc_end(&s->proc);
 	rsb_mutex_lock(&s->lock);
 	s->gone = true;
-	rsb_cond_broadcast(&s->gone_cond);
+	rsb_cond_broadcast(&s->changed);
 	rsb_mutex_unlock(&s->lock);
 	rsb_sandbox_unref(s);
 	on_gone(gone_arg);
@@ -298,6 +240,28 @@ start_keeper(struct rsb_sandbox *s)
 	return r;
 }
 
+static void
+set_end_locked(struct rsb_sandbox *s, uint64_t timeout_ns, bool only_longer) RSB_REQUIRES(s->lock)
+{
+	uint64_t now = rsb_now_ns(), end = now + timeout_ns;
+
+	if (s->last_ns)
+		end = rsb_min(end, s->last_ns);
+	if (only_longer && end <= s->end_ns)
+		return;
+	s->end_ns = end;
+	s->end_wall = rsb_wall_ns() + end - now;
+}
+
+/* It runs from now on. */
+static void
+begin_locked(struct rsb_sandbox *s, uint64_t timeout_ns) RSB_REQUIRES(s->lock)
+{
+	s->started_wall = rsb_wall_ns();
+	s->last_ns = s->cap_ns ? rsb_now_ns() + s->cap_ns : 0;
+	set_end_locked(s, timeout_ns, false);
+}
+
 static int
 start(struct rsb_sandbox *s, const struct rsb_sandbox_spec *spec, struct rsb_diag *diag)
 {
@@ -309,20 +273,20 @@ start(struct rsb_sandbox *s, const struct rsb_sandbox_spec *spec, struct rsb_dia
 		return r;
 	if (rsb_buf_len(&text) > RSB_BOOTCFG_MAX)
 		return rsb_diag_set(diag, -E2BIG, "envVars are too large");
-	r = spawn_monitor(s, spec->envd, diag);
+	r = rsb_boxproc_start(&s->proc, spec->envd, rsb_buf_view(&text), diag);
+	explicit_bzero(text.data, text.size);
 	if (r < 0)
 		return r;
-	r = rsb_fd_send(s->control, rsb_buf_head(&text), rsb_buf_len(&text), NULL, 0);
-	explicit_bzero(text.data, text.size);
-	if (r >= 0)
-		r = await_ready(s, diag);
+	r = rsb_inlets_new(s->proc.control, &s->inlets);
 	if (r == 0) {
-		s->started_wall = rsb_wall_ns();
-		rsb_sandbox_set_timeout(s, spec->timeout_ns, false);
-		r = start_keeper(s);
+		rsb_mutex_lock(&s->lock);
+		begin_locked(s, spec->timeout_ns);
+		rsb_mutex_unlock(&s->lock);
 	}
+	if (r == 0)
+		r = start_keeper(s);
 	if (r < 0)
-		end_monitor(s);
+		rsb_boxproc_end(&s->proc);
 	return r;
 }
 
@@ -365,10 +329,21 @@ rsb_sandbox_metadata(const struct rsb_sandbox *s)
 	return s->metadata;
 }
 
-uint64_t
-rsb_sandbox_started_ns(const struct rsb_sandbox *s)
+bool
+rsb_sandbox_pauses_itself(const struct rsb_sandbox *s)
 {
-	return s->started_wall;
+	return s->auto_pause;
+}
+
+uint64_t
+rsb_sandbox_started_ns(struct rsb_sandbox *s)
+{
+	uint64_t started;
+
+	rsb_mutex_lock(&s->lock);
+	started = s->started_wall;
+	rsb_mutex_unlock(&s->lock);
+	return started;
 }
 
 uint64_t
@@ -382,6 +357,17 @@ rsb_sandbox_end_ns(struct rsb_sandbox *s)
 	return end;
 }
 
+bool
+rsb_sandbox_is_paused(struct rsb_sandbox *s)
+{
+	bool paused;
+
+	rsb_mutex_lock(&s->lock);
+	paused = s->phase != RUNNING;
+	rsb_mutex_unlock(&s->lock);
+	return paused;
+}
+
 static void
 wake(struct rsb_sandbox *s)
 {
@@ -390,81 +376,97 @@ wake(struct rsb_sandbox *s)
 	(void)!write(s->wake_fd, &one, sizeof(one)); /* EAGAIN: rung enough */
 }
 
-void
+int
 rsb_sandbox_set_timeout(struct rsb_sandbox *s, uint64_t timeout_ns, bool only_longer)
 {
-	uint64_t end = rsb_now_ns() + timeout_ns;
-	uint64_t end_wall = rsb_wall_ns() + timeout_ns;
+	bool runs;
 
 	rsb_mutex_lock(&s->lock);
-	if (!only_longer || end > s->end_ns) {
-		s->end_ns = end;
-		s->end_wall = end_wall;
-	}
+	runs = s->phase == RUNNING;
+	if (runs)
+		set_end_locked(s, timeout_ns, only_longer);
 	rsb_mutex_unlock(&s->lock);
 	wake(s);
-}
-
-/* ---- sockets ---- */
-
-static int
-await_connected(int fd)
-{
-	struct pollfd p = { .fd = fd, .events = POLLOUT };
-	socklen_t size = sizeof(int);
-	int error = 0;
-
-	if (poll(&p, 1, (int)(RSB_SANDBOX_CONNECT_NS / RSB_NSEC_PER_MSEC)) <= 0)
-		return -ETIMEDOUT;
-	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0)
-		return -errno;
-	return -error;
-}
-
-static int
-ask_socket(struct rsb_sandbox *s, const struct rsb_bootctl_connect *want, int *ret_fd)
-{
-	rsb_autoclose int ours = -1, theirs = -1, fd = -1;
-	struct rsb_bootctl_connected reply;
-	size_t n_fd = 1;
-	int pair[2], r;
-
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return -errno;
-	ours = pair[0];
-	theirs = pair[1];
-	if (rsb_fd_send(s->control, want, sizeof(*want), &theirs, 1) < 0)
-		return -ENOTCONN;
-	/* Ours is the last copy of the monitor's end but its own: its death is an end of file. */
-	(void)close(rsb_steal_fd(&theirs));
-	r = wait_readable(ours, RSB_SANDBOX_CONNECT_NS);
-	if (r < 0)
-		return r;
-	if (rsb_fd_recv(ours, &reply, sizeof(reply), &fd, &n_fd) != (int)sizeof(reply))
-		return -ENOTCONN;
-	if (reply.r < 0)
-		return reply.r;
-	if (n_fd != 1)
-		return -ENOTCONN;
-	r = await_connected(fd);
-	if (r < 0)
-		return r;
-	*ret_fd = rsb_steal_fd(&fd);
-	return 0;
+	return runs ? 0 : -EBUSY;
 }
 
 int
-rsb_sandbox_connect(struct rsb_sandbox *s, unsigned int port, int *ret_fd)
+rsb_sandbox_connect(struct rsb_sandbox *s, unsigned int port, struct rsb_inlet **ret_inlet)
 {
-	struct rsb_bootctl_connect want = { .port = port };
-	int r = ask_socket(s, &want, ret_fd);
-
-	if (r != -ECONNREFUSED)
-		return r;
-	want.ipv6 = 1;
-	r = ask_socket(s, &want, ret_fd);
-	return r == -EADDRNOTAVAIL || r == -EAFNOSUPPORT || r == -ENETUNREACH ? -ECONNREFUSED : r;
+	return rsb_inlet_open(s->inlets, port, ret_inlet);
 }
+
+/* ---- pause ---- */
+
+static void
+set_phase_locked(struct rsb_sandbox *s, enum phase phase) RSB_REQUIRES(s->lock)
+{
+	s->phase = phase;
+	rsb_cond_broadcast(&s->changed);
+}
+
+int
+rsb_sandbox_pause(struct rsb_sandbox *s)
+{
+	bool runs;
+	int r;
+
+	rsb_mutex_lock(&s->lock);
+	runs = s->phase == RUNNING;
+	if (runs)
+		set_phase_locked(s, PAUSING);
+	rsb_mutex_unlock(&s->lock);
+	if (!runs)
+		return -EBUSY;
+	rsb_inlets_cut(s->inlets);
+	r = rsb_ask_freeze(s->proc.control);
+	if (r < 0)
+		rsb_inlets_join(s->inlets);
+	rsb_mutex_lock(&s->lock);
+	if (r == 0)
+		s->end_wall = rsb_wall_ns();
+	set_phase_locked(s, r < 0 ? RUNNING : PAUSED);
+	rsb_mutex_unlock(&s->lock);
+	wake(s);
+	return r;
+}
+
+/* What was paused is thawed by one of those who ask, the others wait for that. */
+static bool
+may_thaw_locked(struct rsb_sandbox *s) RSB_REQUIRES(s->lock)
+{
+	while (s->phase == PAUSING || s->phase == RESUMING)
+		rsb_cond_wait(&s->changed, &s->lock);
+	if (s->phase == RUNNING)
+		return false;
+	set_phase_locked(s, RESUMING);
+	return true;
+}
+
+int
+rsb_sandbox_resume(struct rsb_sandbox *s, uint64_t timeout_ns)
+{
+	bool thaws;
+	int r = 0;
+
+	rsb_mutex_lock(&s->lock);
+	thaws = may_thaw_locked(s);
+	if (!thaws)
+		set_end_locked(s, timeout_ns, true);
+	rsb_mutex_unlock(&s->lock);
+	if (thaws) {
+		r = rsb_ask_thaw(s->proc.control);
+		rsb_inlets_join(s->inlets);
+		rsb_mutex_lock(&s->lock);
+		begin_locked(s, timeout_ns);
+		set_phase_locked(s, RUNNING);
+		rsb_mutex_unlock(&s->lock);
+	}
+	wake(s);
+	return r < 0 ? r : thaws;
+}
+
+/* ---- end ---- */
 
 bool
 rsb_sandbox_alive(struct rsb_sandbox *s)
@@ -486,6 +488,6 @@ rsb_sandbox_kill(struct rsb_sandbox *s)
 	wake(s);
 	rsb_mutex_lock(&s->lock);
 	while (!s->gone)
-		rsb_cond_wait(&s->gone_cond, &s->lock);
+		rsb_cond_wait(&s->changed, &s->lock);
 	rsb_mutex_unlock(&s->lock);
 }

@@ -3,9 +3,11 @@
 #define RSB_SANDBOX_H
 
 /*
- * One running sandbox: its monitor process (sidecar/envd/monitor.h), its life time, and sockets to
- * its ports. A thread of its own waits for its end, whatever brings it, and waits for the monitor,
- * after which no process, mount or control group of it is left.
+ * One sandbox, running or paused: its monitor process (sidecar/envd/monitor.h), its life time, and
+ * sockets to its ports. A thread of its own waits for its end, whatever brings it, and waits for
+ * the monitor, after which no process, mount or control group of it is left.
+ *
+ * A paused one stands still in memory, without an end; it is gone when rsb-local is.
  */
 
 #include <sys/types.h>
@@ -13,8 +15,10 @@
 #include "util/diag.h"
 #include "util/json.h"
 
-#define RSB_SANDBOX_START_NS (30 * RSB_NSEC_PER_SEC)
-#define RSB_SANDBOX_CONNECT_NS (5 * RSB_NSEC_PER_SEC)
+#include "sidecar/local/inlet.h"
+
+/* One that cannot be paused at its end lives on for so long, and is tried again. */
+#define RSB_SANDBOX_RETRY_NS (60 * RSB_NSEC_PER_SEC)
 
 struct rsb_sandbox;
 
@@ -25,6 +29,8 @@ struct rsb_sandbox_spec {
 	bool idmap; /* see bootcfg.h */
 	uint32_t uid_base;
 	uint64_t timeout_ns;
+	uint64_t cap_ns;           /* of each time that it runs; 0: none */
+	bool auto_pause;           /* at its end; else it is killed */
 	bool secure;               /* with a token */
 	struct rsb_json *env;      /* borrowed, may be NULL */
 	struct rsb_json *metadata; /* borrowed, may be NULL */
@@ -49,17 +55,34 @@ const char *rsb_sandbox_id(const struct rsb_sandbox *sandbox);
 const char *rsb_sandbox_token(const struct rsb_sandbox *sandbox);
 /* Borrowed; NULL without any. */
 struct rsb_json *rsb_sandbox_metadata(const struct rsb_sandbox *sandbox);
-uint64_t rsb_sandbox_started_ns(const struct rsb_sandbox *sandbox); /* wall time */
-uint64_t rsb_sandbox_end_ns(struct rsb_sandbox *sandbox);           /* wall time */
-
-/* The end is timeout_ns from now; with only_longer, unless it is later already. */
-void rsb_sandbox_set_timeout(struct rsb_sandbox *sandbox, uint64_t timeout_ns, bool only_longer);
+bool rsb_sandbox_pauses_itself(const struct rsb_sandbox *sandbox);
+/* Wall time: of the latest start or resume; and of the end, or of the latest pause. */
+uint64_t rsb_sandbox_started_ns(struct rsb_sandbox *sandbox);
+uint64_t rsb_sandbox_end_ns(struct rsb_sandbox *sandbox);
+/* Also while it is being paused. */
+bool rsb_sandbox_is_paused(struct rsb_sandbox *sandbox);
 
 /*
- * A non-blocking TCP socket to the port inside. -ECONNREFUSED nothing listens, -ENOTCONN it is
- * gone.
+ * The end is timeout_ns from now, or at the cap; with only_longer, unless it is later already.
+ * -EBUSY: it is paused.
  */
-rsb_nodiscard int rsb_sandbox_connect(struct rsb_sandbox *sandbox, unsigned int port, int *ret_fd);
+rsb_nodiscard int rsb_sandbox_set_timeout(
+	struct rsb_sandbox *sandbox, uint64_t timeout_ns, bool only_longer);
+
+/* As rsb_inlet_open(); -ENOTCONN when it is paused or gone. */
+rsb_nodiscard int rsb_sandbox_connect(
+	struct rsb_sandbox *sandbox, unsigned int port, struct rsb_inlet **ret_inlet);
+
+/*
+ * Cuts all connections and waits until every process stands still. -EBUSY: it is paused, or about
+ * to be. Else it goes on running: -ETIMEDOUT when a process cannot be stopped.
+ */
+rsb_nodiscard int rsb_sandbox_pause(struct rsb_sandbox *sandbox);
+/*
+ * A paused one goes on, its end timeout_ns from now: 1. A running one lives at least that long: 0.
+ * Waits for a pause that is under way.
+ */
+rsb_nodiscard int rsb_sandbox_resume(struct rsb_sandbox *sandbox, uint64_t timeout_ns);
 
 /* False once its end has begun. */
 bool rsb_sandbox_alive(struct rsb_sandbox *sandbox);

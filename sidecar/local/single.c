@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "sidecar/local/single.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "util/cleanup.h"
@@ -10,6 +11,7 @@
 
 #define REFRESH_MAX_SEC 3600
 #define REFRESH_MIN_SEC 15
+#define RESUME_SEC 15
 
 static int
 detail(struct rsb_apicall *call, struct rsb_sandbox *sandbox)
@@ -30,7 +32,8 @@ set_timeout(struct rsb_apicall *call, struct rsb_sandbox *sandbox)
 		return rsb_refuse(call->req, 400, "validation error: timeout is required");
 	/* More than the longest session is cut silently, as the hosted service does. */
 	sec = rsb_min(sec, (int64_t)RSB_APICALL_TIMEOUT_MAX_SEC);
-	rsb_sandbox_set_timeout(sandbox, (uint64_t)sec * RSB_NSEC_PER_SEC, false);
+	if (rsb_sandbox_set_timeout(sandbox, (uint64_t)sec * RSB_NSEC_PER_SEC, false) < 0)
+		return rsb_apicall_unknown(call); /* as the hosted service says of a paused one */
 	return rsb_apicall_done(call);
 }
 
@@ -45,32 +48,71 @@ refresh(struct rsb_apicall *call, struct rsb_sandbox *sandbox)
 		return rsb_refuse(
 			call->req, 400, "validation error: duration is 0 to %d", REFRESH_MAX_SEC);
 	sec = rsb_max(sec, (int64_t)REFRESH_MIN_SEC);
-	rsb_sandbox_set_timeout(sandbox, (uint64_t)sec * RSB_NSEC_PER_SEC, true);
+	if (rsb_sandbox_set_timeout(sandbox, (uint64_t)sec * RSB_NSEC_PER_SEC, true) < 0)
+		return rsb_apicall_unknown(call);
 	return rsb_apicall_done(call);
 }
 
+/* default_sec as of rsb_apicall_seconds(). */
 static int
-connect_running(struct rsb_apicall *call, struct rsb_sandbox *sandbox)
+resume(struct rsb_apicall *call, struct rsb_sandbox *sandbox, int64_t default_sec)
 {
 	RSB_CLEANUP(rsb_json_freep) struct rsb_json *json = NULL;
 	RSB_CLEANUP(rsb_json_freep) struct rsb_json *view = NULL;
 	int64_t sec;
+	int r;
 
 	if (rsb_apicall_json(call, &json) < 0 ||
-		rsb_apicall_seconds(
-			json, "timeout", call->v2 ? RSB_APICALL_TIMEOUT_V2_SEC : -1, &sec) < 0)
+		rsb_apicall_seconds(json, "timeout", default_sec, &sec) < 0)
 		return rsb_refuse(call->req, 400, "validation error: timeout is required");
 	if (sec > RSB_APICALL_TIMEOUT_MAX_SEC)
 		return rsb_refuse(call->req, 400, "Timeout cannot be greater than 24 hours");
-	rsb_sandbox_set_timeout(sandbox, (uint64_t)sec * RSB_NSEC_PER_SEC, true);
+	r = rsb_sandbox_resume(sandbox, (uint64_t)sec * RSB_NSEC_PER_SEC);
+	if (r < 0)
+		return rsb_apicall_unknown(call); /* its end has come meanwhile */
 	view = rsb_view_created(sandbox);
-	return rsb_apicall_answer(call, 200, view);
+	return rsb_apicall_answer(call, r > 0 ? 201 : 200, view);
 }
 
 static int
-resume_running(struct rsb_apicall *call, struct rsb_sandbox *sandbox)
+connect_sandbox(struct rsb_apicall *call, struct rsb_sandbox *sandbox)
 {
-	return rsb_refuse(call->req, 409, "Sandbox %s is already running", rsb_sandbox_id(sandbox));
+	return resume(call, sandbox, call->v2 ? RSB_APICALL_TIMEOUT_V2_SEC : -1);
+}
+
+static int
+resume_sandbox(struct rsb_apicall *call, struct rsb_sandbox *sandbox)
+{
+	if (!rsb_sandbox_is_paused(sandbox))
+		return rsb_refuse(
+			call->req, 409, "Sandbox %s is already running", rsb_sandbox_id(sandbox));
+	return resume(call, sandbox, RESUME_SEC);
+}
+
+/* With memory only: it would have to start from its disk alone. */
+static int
+pause_sandbox(struct rsb_apicall *call, struct rsb_sandbox *sandbox)
+{
+	RSB_CLEANUP(rsb_json_freep) struct rsb_json *json = NULL;
+	bool memory = true;
+	int r;
+
+	if (rsb_apicall_json(call, &json) < 0 || rsb_json_bool(json, "memory", &memory) == -EBADMSG)
+		return rsb_refuse(call->req, 400, "validation error: memory is no boolean");
+	if (!memory)
+		return rsb_refuse(call->req, 501, "this server pauses with memory only");
+	r = rsb_sandbox_pause(sandbox);
+	if (r == -EBUSY)
+		return rsb_refuse(call->req, 409,
+			"Error pausing sandbox - sandbox '%s' is already paused",
+			rsb_sandbox_id(sandbox));
+	if (r == -ENOTCONN)
+		return rsb_apicall_unknown(call); /* its end has come meanwhile */
+	if (r < 0)
+		return rsb_refuse(call->req, 503,
+			"the sandbox runs on: a process in it cannot be stopped: %s",
+			rsb_diag_text(NULL, r));
+	return rsb_apicall_done(call);
 }
 
 static int
@@ -102,9 +144,9 @@ static const struct verb verbs[] = {
 	{ "GET", "", detail },
 	{ "POST", "timeout", set_timeout },
 	{ "POST", "refreshes", refresh },
-	{ "POST", "connect", connect_running },
-	{ "POST", "resume", resume_running },
-	{ "POST", "pause", not_here },
+	{ "POST", "connect", connect_sandbox },
+	{ "POST", "resume", resume_sandbox },
+	{ "POST", "pause", pause_sandbox },
 	{ "POST", "fork", not_here },
 	{ "POST", "snapshots", not_here },
 	{ "PUT", "network", not_here },

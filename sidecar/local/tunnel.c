@@ -27,6 +27,7 @@ struct tunnel {
 	struct rsb_list node; /* {loop thread} */
 	struct rsb_tunnels *tunnels;
 	struct rsb_task task;
+	struct rsb_inlet *inlet;      /* the sandbox's side */
 	int fd[2];                    /* by side */
 	struct flow from[2];          /* by side */
 	struct rsb_source *source[2]; /* by side; NULL while nothing is wanted of it */
@@ -49,7 +50,7 @@ tunnel_free(struct tunnel *t)
 	}
 	rsb_list_remove(&t->node);
 	t->close_client(t->arg);
-	(void)close(t->fd[SANDBOX]);
+	rsb_inlet_close(t->inlet);
 	free(t);
 }
 
@@ -234,12 +235,13 @@ rsb_tunnels_add(struct rsb_tunnels *tunnels, const struct rsb_tunnel_spec *spec)
 
 	if (!t) {
 		spec->close_client(spec->arg);
-		(void)close(spec->sandbox);
+		rsb_inlet_close(spec->sandbox);
 		return -ENOMEM;
 	}
 	t->tunnels = tunnels;
 	t->fd[CLIENT] = spec->client;
-	t->fd[SANDBOX] = spec->sandbox;
+	t->inlet = spec->sandbox;
+	t->fd[SANDBOX] = rsb_inlet_fd(t->inlet);
 	t->close_client = spec->close_client;
 	t->arg = spec->arg;
 	t->task.fn = on_add;

@@ -9,13 +9,15 @@
 
 #include "util/buf.h"
 
+#include "sidecar/local/inlet.h"
+
 #define RSB_TUNNEL_BUFFER ((size_t)64 << 10)
 
 struct rsb_tunnels;
 
 struct rsb_tunnel_spec {
 	int client;                 /* borrowed until close_client */
-	int sandbox;                /* taken */
+	struct rsb_inlet *sandbox;  /* taken */
 	struct rsb_bytes to_client; /* what came early; copied */
 	struct rsb_bytes to_sandbox;
 	void (*close_client)(void *arg); /* once, on any thread */

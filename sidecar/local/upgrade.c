@@ -16,8 +16,9 @@
 
 struct rsb_upgrade {
 	struct rsb_tunnels *tunnels;
-	int fd;            /* -1 once the tunnel has it */
-	struct rsb_buf in; /* from the sandbox */
+	struct rsb_inlet *inlet; /* NULL once the tunnel has it */
+	int fd;                  /* its socket */
+	struct rsb_buf in;       /* from the sandbox */
 	struct rsb_head head;
 };
 
@@ -182,7 +183,7 @@ on_upgraded(void *arg, int client, struct rsb_bytes early, struct rsb_httpd_upgr
 	struct rsb_upgrade *u = arg;
 	struct rsb_tunnel_spec spec = {
 		.client = client,
-		.sandbox = rsb_steal_fd(&u->fd),
+		.sandbox = rsb_steal(&u->inlet),
 		.to_client = rsb_buf_view(&u->in),
 		.to_sandbox = early,
 		.close_client = close_client,
@@ -233,18 +234,19 @@ talk(struct rsb_upgrade *u, struct rsb_httpd_req *req)
 }
 
 int
-rsb_upgrade_new(struct rsb_tunnels *tunnels, struct rsb_httpd_req *req, int fd,
+rsb_upgrade_new(struct rsb_tunnels *tunnels, struct rsb_httpd_req *req, struct rsb_inlet *inlet,
 	struct rsb_upgrade **ret_upgrade)
 {
 	struct rsb_upgrade *u = rsb_new(struct rsb_upgrade);
 	int r;
 
 	if (!u) {
-		(void)close(fd);
+		rsb_inlet_close(inlet);
 		return -ENOMEM;
 	}
 	u->tunnels = tunnels;
-	u->fd = fd;
+	u->inlet = inlet;
+	u->fd = rsb_inlet_fd(inlet);
 	rsb_buf_init(&u->in, RSB_UPGRADE_BODY_MAX);
 	r = talk(u, req);
 	if (r < 0) {
@@ -260,8 +262,7 @@ rsb_upgrade_free(struct rsb_upgrade *u)
 {
 	if (!u)
 		return;
-	if (u->fd >= 0)
-		(void)close(u->fd);
+	rsb_inlet_close(u->inlet);
 	rsb_buf_done(&u->in);
 	rsb_head_done(&u->head);
 	free(u);

@@ -20,11 +20,11 @@ struct rsb_upgrade;
 bool rsb_upgrade_wanted(const struct rsb_httpd_req *req);
 
 /*
- * Sends the request to fd (connected, taken), waits for the answer's head and sets the request's
+ * Sends the request to inlet (taken), waits for the answer's head and sets the request's
  * answer. -EBADMSG when the sandbox's answer is none, -ETIMEDOUT. Lives until its request is done.
  */
-rsb_nodiscard int rsb_upgrade_new(struct rsb_tunnels *tunnels, struct rsb_httpd_req *req, int fd,
-	struct rsb_upgrade **ret_upgrade);
+rsb_nodiscard int rsb_upgrade_new(struct rsb_tunnels *tunnels, struct rsb_httpd_req *req,
+	struct rsb_inlet *inlet, struct rsb_upgrade **ret_upgrade);
 /* NULL is fine. A tunnel that runs goes on. */
 void rsb_upgrade_free(struct rsb_upgrade *upgrade);
 

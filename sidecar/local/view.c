@@ -74,7 +74,7 @@ add_size(struct rsb_json *json, const struct rsb_hostopt *options)
 	return r;
 }
 
-/* What is true here: no way out of the sandbox, and an end that kills. */
+/* What is true here: no way out of the sandbox, and no request wakes it. */
 static int
 add_detail(struct rsb_json *json, const struct rsb_sandbox *sandbox)
 {
@@ -88,7 +88,8 @@ add_detail(struct rsb_json *json, const struct rsb_sandbox *sandbox)
 	if (r == 0)
 		r = rsb_json_set_bool(lifecycle, "autoResume", false);
 	if (r == 0)
-		r = rsb_json_set_str(lifecycle, "onTimeout", "kill");
+		r = rsb_json_set_str(lifecycle, "onTimeout",
+			rsb_sandbox_pauses_itself(sandbox) ? "pause" : "kill");
 	return r < 0 ? r : rsb_json_set(json, "lifecycle", rsb_steal(&lifecycle));
 }
 
@@ -107,7 +108,8 @@ rsb_view_listed(struct rsb_sandbox *sandbox, const struct rsb_hostopt *options, 
 	if (r == 0)
 		r = add_size(json, options);
 	if (r == 0)
-		r = rsb_json_set_str(json, "state", "running");
+		r = rsb_json_set_str(
+			json, "state", rsb_sandbox_is_paused(sandbox) ? "paused" : "running");
 	if (r == 0 && metadata)
 		r = rsb_json_set(json, "metadata", rsb_json_ref(metadata));
 	if (r == 0 && detail)

@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 import traceback
+import urllib.request
 
 import guard
 import sanitizer
@@ -214,11 +215,13 @@ class World:
             return None
 
     def api(self, method, path):
-        """What the control plane of the rsb-local that runs answers."""
+        """What the control plane of the rsb-local that runs answers. In this process: a new one would flush open files."""
         with open(self.local("key"), encoding="ascii") as f:
             key = f.read().strip()
-        return self.run("curl", "-sf", "-X", method, "-H", f"X-API-Key: {key}",
-                        f"http://127.0.0.1:{self.local_server()['port']}{path}").stdout
+        request = urllib.request.Request(f"http://127.0.0.1:{self.local_server()['port']}{path}", method=method,
+                                         headers={"X-API-Key": key})
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return answer.read()
 
     @contextlib.contextmanager
     def own_server(self, *options):
@@ -361,6 +364,24 @@ class DelayProxy:
         self.control.close()
         self.process.terminate()
         self.process.wait()
+
+
+def ancestors(pid):
+    while pid > 1:
+        yield pid
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as f:
+            pid = int(f.read().rsplit(")", 1)[1].split()[1])
+
+
+def sidecars_of(pid):
+    """Below process pid; one for each sandbox."""
+    found = []
+    for other in map(int, filter(str.isdigit, os.listdir("/proc"))):
+        with contextlib.suppress(OSError), open(f"/proc/{other}/cmdline", "rb") as f:
+            argv = f.read().split(b"\0")
+            if b"--workspace" in argv and b"rsb-sidecar" in argv[0] and pid in ancestors(other):
+                found.append(other)
+    return found
 
 
 def skip_unless_usable():

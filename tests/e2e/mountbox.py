@@ -8,12 +8,15 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 
 import guard
 import sanitizer
 from guard import is_alive
+
+ANSWER_S = 20  # of a loaded machine; a daemon is back in some 0.1 s
 
 BUILD = os.environ["RSB_TEST_BUILD"]
 SKIP = 77
@@ -158,6 +161,40 @@ def box(tmp, *options, kind=Box):
         raise
     finally:
         b.close()
+
+
+class Later:
+    """Does fn on a thread of its own; its result or error when it is asked for."""
+
+    def __init__(self, fn, *args):
+        self.result = None
+        self.error = None
+        self.thread = threading.Thread(target=self.run, args=(fn, *args), daemon=True)
+        self.thread.start()
+
+    def run(self, fn, *args):
+        try:
+            self.result = fn(*args)
+        except OSError as e:
+            self.error = e
+
+    def done(self):
+        return not self.thread.is_alive()
+
+    def get(self):
+        self.thread.join(ANSWER_S)
+        assert self.done(), "no answer"
+        if self.error:
+            raise self.error
+        return self.result
+
+
+def crash(b):
+    """Kills the daemon and waits until another one is there."""
+    daemon = b.processes()[0]
+    os.kill(daemon, signal.SIGKILL)
+    wait_until(lambda: children(b.supervisor.pid).get("rsb-mount", daemon) != daemon, "a new daemon")
+    return daemon
 
 
 def run_all(names):

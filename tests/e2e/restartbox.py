@@ -6,12 +6,9 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 
 import mountbox
-from mountbox import wait_until
-
-ANSWER_S = 20
+from mountbox import ANSWER_S, wait_until
 
 
 # A child of this process would close its copies of what is open on the mount before it executes
@@ -96,36 +93,3 @@ def said(b, kind):
 def went_on(b, n):
     """It has done so n times."""
     wait_until(lambda: len(said(b, "restarted")) >= n, "the session goes on")
-
-
-class Later:
-    """Does fn on a thread of its own; its result or error when it is asked for."""
-
-    def __init__(self, fn, *args):
-        self.result = None
-        self.error = None
-        self.thread = threading.Thread(target=self.run, args=(fn, *args), daemon=True)
-        self.thread.start()
-
-    def run(self, fn, *args):
-        try:
-            self.result = fn(*args)
-        except OSError as e:
-            self.error = e
-
-    def done(self):
-        return not self.thread.is_alive()
-
-    def get(self):
-        self.thread.join(ANSWER_S)
-        assert self.done(), "no answer"
-        if self.error:
-            raise self.error
-        return self.result
-
-
-def crash(b):
-    """Kills the daemon and waits until another one is there."""
-    daemon = b.processes()[0]
-    os.kill(daemon, signal.SIGKILL)
-    wait_until(lambda: mountbox.children(b.supervisor.pid).get("rsb-mount", daemon) != daemon, "a new daemon")

@@ -379,7 +379,7 @@ def test_the_sidecar_is_killed(world):
             with subprocess.Popen(["rsb-exec", "sh", "-c", "echo began; exec sleep 100"], env=world.env, cwd=box.mount,
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
                 equal(run.stdout.readline(), b"began\n")
-                for pid in sidecars_of(world.local_server()["pid"]):
+                for pid in harness.sidecars_of(world.local_server()["pid"]):
                     # Of one that is about to start a command there are two for a moment.
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(pid, signal.SIGKILL)
@@ -410,12 +410,12 @@ def test_the_sidecar_is_killed(world):
             with contextlib.suppress(OSError):
                 lock.close()
         step("of a command that was only asked for it is said what is known")
-        for pid in sidecars_of(world.local_server()["pid"]):
+        for pid in harness.sidecars_of(world.local_server()["pid"]):
             os.kill(pid, signal.SIGSTOP)
         with subprocess.Popen(["rsb-exec", "touch", "asked"], env=world.env, cwd=box.mount,
                               stderr=subprocess.PIPE) as run:
             wait_until(lambda: box.status()["commands"], 10, "it is asked for")
-            for pid in sidecars_of(world.local_server()["pid"]):
+            for pid in harness.sidecars_of(world.local_server()["pid"]):
                 os.kill(pid, signal.SIGKILL)
             _, err = run.communicate(timeout=30)
             equal(run.returncode, 125)

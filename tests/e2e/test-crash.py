@@ -21,45 +21,10 @@ import time
 import harness
 import mount_ops
 import mountbox
-from mountbox import box, children, is_alive, is_mounted, wait_until
-from walker import Walker, tree
+from mountbox import ANSWER_S, Later, box, children, crash, is_alive, is_mounted, wait_until
+from walker import Walker, Walking, tree
 
 FULL = harness.how_many(False, False, True)
-ANSWER_S = 20  # of a loaded machine; the daemon is back in some 0.1 s
-
-
-def crash(b):
-    """Kills the daemon and waits until another one serves the mount."""
-    daemon = b.processes()[0]
-    os.kill(daemon, signal.SIGKILL)
-    wait_until(lambda: children(b.supervisor.pid).get("rsb-mount", daemon) != daemon, "a new daemon")
-    return daemon
-
-
-class Later:
-    """Does fn on a thread of its own; its result or error when it is asked for."""
-
-    def __init__(self, fn, *args):
-        self.result = None
-        self.error = None
-        self.thread = threading.Thread(target=self.run, args=(fn, *args), daemon=True)
-        self.thread.start()
-
-    def run(self, fn, *args):
-        try:
-            self.result = fn(*args)
-        except OSError as e:
-            self.error = e
-
-    def done(self):
-        return not self.thread.is_alive()
-
-    def get(self):
-        self.thread.join(ANSWER_S)
-        assert self.done(), "no answer"
-        if self.error:
-            raise self.error
-        return self.result
 
 
 @contextlib.contextmanager
@@ -433,34 +398,17 @@ def crash_at_random(tmp, seed, n_crash):
     with box(tmp, "crashes=1000") as b:
         model = tempfile.mkdtemp(dir=tmp)
         walkers = [Walker(f"{b.mount}/w{i}", f"{model}/w{i}", seed * 10 + i) for i in range(3)]
-        failed = []
-        stop = threading.Event()
-
-        def walk(walker):
-            try:
-                while not stop.is_set():
-                    walker.step()
-                walker.finish()
-            except BaseException as e:
-                failed.append((seed, walker.n, repr(e)))
-                stop.set()
-        threads = [threading.Thread(target=walk, args=(w,), daemon=True) for w in walkers]
-        for thread in threads:
-            thread.start()
+        walking = Walking(walkers, seed)
         for _ in range(n_crash):
             time.sleep(chance.uniform(0, 0.15))
-            if stop.is_set():
+            if walking.stop.is_set():
                 break
             # Also while the one before is only coming up.
             for _ in range(chance.choice((1, 1, 2, 3))):
                 crash(b)
                 time.sleep(chance.uniform(0, 0.05))
         time.sleep(0.1)
-        stop.set()
-        for thread in threads:
-            thread.join(60)
-        assert not failed, failed
-        assert not any(thread.is_alive() for thread in threads), "a process hangs"
+        walking.end()
         print(f"     seed {seed}: {[w.n for w in walkers]} operations", flush=True)
         want = tree(model)
         assert tree(b.mount) == want, "mount"

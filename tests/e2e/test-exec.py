@@ -200,6 +200,25 @@ def test_two_hundred_at_once(world):
             equal((p.returncode, out, err), (i % 100, b"%d\n" % i, b"e%d\n" % i), f"command {i}")
 
 
+def test_what_is_left_running_leaves_room(world):
+    """1,024 commands fit; the last 16 places are for those that leave nothing."""
+    n = harness.how_many(0, 0, 126)
+    if not n:
+        return
+    loop = 'for i in $(seq $1); do rsb-exec sh -c "sleep 1000 & :" || exit; done'
+    with world.sandbox() as box:
+        clients = [subprocess.Popen(["sh", "-c", loop, "sh", str(n)], cwd=box.mount, env=world.env,
+                                    stdin=subprocess.DEVNULL) for _ in range(8)]
+        for p in clients:
+            equal(p.wait(timeout=300), 0, "status")
+        equal(box.sh("pgrep -c '^sleep$'").strip(), str(8 * n), "left running")
+        box.exec("sh", "-c", "sleep 1000 & echo $! >pid")
+        r = box.exec("sh", "-c", 'while kill -0 "$(cat pid)" 2>/dev/null; do sleep 0.1; done')
+        equal(r.stderr, b"rsb-exec: note: lost: what the command sh -c sleep 1000 & echo $! >pid had left running was ended: "
+                        b"1008 others have left something running\n", "the notice")
+        box.exec("pkill", "-x", "sleep")
+
+
 def cpu_seconds(marker):
     """Of each of our programs on this side, and of the sandbox's: they are children of this world's rsb-local."""
     ticks = os.sysconf("SC_CLK_TCK")

@@ -44,7 +44,7 @@ def control_plane(s):
     eq(s.call("GET", f"/sandboxes/{a.id}-local")[0], 200)
     eq(s.call("GET", f"/sandboxes/{a.id}-x-y")[0], 400)
     eq(s.call("GET", "/templates/aliases/base")[2]["templateID"], "base")
-    for verb in ("pause", "fork", "snapshots"):
+    for verb in ("fork", "snapshots"):
         status, _, body = s.call("POST", f"/sandboxes/{a.id}/{verb}", {})
         eq((status, body["code"]), (501, 501))
     eq(a.text("echo $FROM_CREATE"), "yes\n")

@@ -66,6 +66,17 @@ exec {world.bin}/rsb-mount "$@"
     return folder
 
 
+def test_up_by_the_directory(world):
+    """One that was made of it, however it is called; of two it has to be said which."""
+    with world.sandbox() as box:
+        r = world.rsb("up", box.source)
+        check(f"{box.name} is up already".encode() in r.stdout, r.stdout)
+        with harness.named(world, "second") as name:
+            world.rsb("up", "--name", name, "-m", f"{world.tmp}/second", box.source)
+            sentence(world.rsb("up", box.source, check_status=125), "2 sandboxes are made of", "second", box.name, "--name")
+            world.rsb("up", "--name", box.name, box.source)
+
+
 def test_up_while_another_mounts(world):
     source = world.fresh("src")
     slow = slow_rsb(world)
@@ -351,8 +362,9 @@ def test_up_takes_over_from_a_daemon_without_a_mount(world):
 def test_time_between_term_and_kill(world):
     """exec.grace is that of the daemon, which sees the client go."""
     with world.sandbox(up=("-o", "exec.grace=500ms")) as box:
-        p = subprocess.Popen(["rsb-exec", "sh", "-c", "trap 'echo term >> log' TERM; echo runs; "
-                              "while :; do sleep 0.05; done"],
+        # A child that a shell has just forked may still have its trap.
+        p = subprocess.Popen(["rsb-exec", "sh", "-c", "mkfifo /tmp/fifo; exec 3<>/tmp/fifo; trap 'echo term >> log' TERM; "
+                              "echo runs; while :; do read line <&3; done"],
                              cwd=box.mount, env=world.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
         equal(p.stdout.readline(), b"runs\n")
         p.kill()

@@ -3,6 +3,7 @@
 
 import os
 import random
+import threading
 
 import mount_ops
 
@@ -133,6 +134,34 @@ class Walker:
     def finish(self):
         while self.held:
             self.drop()
+
+
+class Walking:
+    """Walkers at work, each on a thread, until one of them sees a difference or the end comes."""
+
+    def __init__(self, walkers, seed):
+        self.seed = seed
+        self.failed = []
+        self.stop = threading.Event()
+        self.threads = [threading.Thread(target=self.walk, args=(w,), daemon=True) for w in walkers]
+        for thread in self.threads:
+            thread.start()
+
+    def walk(self, walker):
+        try:
+            while not self.stop.is_set():
+                walker.step()
+            walker.finish()
+        except BaseException as e:
+            self.failed.append((self.seed, walker.n, repr(e)))
+            self.stop.set()
+
+    def end(self):
+        self.stop.set()
+        for thread in self.threads:
+            thread.join(60)
+        assert not any(thread.is_alive() for thread in self.threads), "a process hangs"
+        assert not self.failed, self.failed
 
 
 def tree(root):

@@ -22,7 +22,7 @@ matches(const char *query, const char *metadata)
 	struct rsb_filter_query q = { .metadata = query };
 
 	ck_assert_int_eq(rsb_filter_read(&q, &filter, NULL), 0);
-	return rsb_filter_match(&filter, json);
+	return rsb_filter_match(&filter, json, false);
 }
 
 START_TEST(matches_pairs_encoded_twice_more)
@@ -49,13 +49,14 @@ START_TEST(reads_states_and_pages)
 	struct rsb_filter filter;
 
 	ck_assert_int_eq(rsb_filter_read(&q, &filter, NULL), 0);
-	ck_assert(!filter.running && filter.ascending);
+	ck_assert(!filter.running && filter.paused && filter.ascending);
 	ck_assert_uint_eq(filter.limit, 7);
 	ck_assert_str_eq(filter.after, "i1");
-	ck_assert(!rsb_filter_match(&filter, NULL));
+	ck_assert(!rsb_filter_match(&filter, NULL, false));
+	ck_assert(rsb_filter_match(&filter, NULL, true));
 	q = (struct rsb_filter_query){ .state = "paused,running" };
 	ck_assert_int_eq(rsb_filter_read(&q, &filter, NULL), 0);
-	ck_assert(filter.running && !filter.ascending);
+	ck_assert(filter.running && filter.paused && !filter.ascending);
 	ck_assert_uint_eq(filter.limit, RSB_FILTER_LIMIT_MAX);
 }
 END_TEST

@@ -47,6 +47,9 @@ START_TEST(matches_as_git_does)
 		{ "a/*", "a/b/c", false, false },
 		{ "?x[0-9]", "ax7", false, true },
 		{ "?x[!0-9]", "ax7", false, false },
+		{ "[]x]", "]", false, true },
+		{ "[![:digit:]]", "7", false, false },
+		{ "\\[x", "[x", false, true },
 		{ "*.c\n!keep.c", "keep.c", false, false },
 		{ "*.c\n!keep.c", "other.c", false, true },
 		{ "!keep.c\n*.c", "keep.c", false, true },
@@ -69,6 +72,7 @@ END_TEST
 START_TEST(bounds_patterns)
 {
 	RSB_CLEANUP(rsb_ignore_freep) struct rsb_ignore *ignore = NULL;
+	static const char *const open[] = { "[x", "a[", "a/[!]", "[a/b]", "[[:alpha:]", "x[\\]" };
 	static char large[5000];
 
 	ck_assert_int_eq(rsb_ignore_new(&ignore), 0);
@@ -76,6 +80,9 @@ START_TEST(bounds_patterns)
 		rsb_ignore_add(ignore, rsb_bytes_str("a/**/b/**/c/**/d/**/e/**/f")), -EINVAL);
 	memset(large, 'x', sizeof large - 1);
 	ck_assert_int_eq(rsb_ignore_add(ignore, rsb_bytes_str(large)), -EINVAL);
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(open); i++)
+		ck_assert_msg(
+			rsb_ignore_add(ignore, rsb_bytes_str(open[i])) == -EINVAL, "%s", open[i]);
 	for (size_t i = 0; i < RSB_IGNORE_PATTERNS_MAX; i++)
 		ck_assert_int_eq(rsb_ignore_add(ignore, rsb_bytes_str("x")), 0);
 	ck_assert_int_eq(rsb_ignore_add(ignore, rsb_bytes_str("x")), -ENOSPC);

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include "fuse/gitplace.h"
+#include "fuse/seen.h"
 #include "tests/unit/unit.h"
 
 struct world {
@@ -42,7 +43,7 @@ seen(struct world *w, mode_t type, struct rsb_inode *dir, const char *name)
 	struct rsb_inode *inode;
 
 	ck_assert_int_eq(rsb_inode_given(w->inodes, w->id, &attr, &inode), 0);
-	rsb_inode_hint(inode, dir ? dir : rsb_inode_root(w->inodes), rsb_bytes_str(name));
+	rsb_seen_hint(inode, dir ? dir : rsb_inode_root(w->inodes), rsb_bytes_str(name));
 	return inode;
 }
 
@@ -137,14 +138,14 @@ START_TEST(other_names_do_not_hide_it)
 	git = seen(&w, S_IFDIR, NULL, ".git");
 	other = seen(&w, S_IFDIR, NULL, "o");
 	config = seen(&w, S_IFREG, git, "config");
-	rsb_inode_hint(config, other, rsb_bytes_str("innocent"));
+	rsb_seen_hint(config, other, rsb_bytes_str("innocent"));
 	ck_assert_int_eq(kind(config, ".git/config"), RSB_GIT_CONFIG);
 	/* A directory that becomes the hooks takes what it has along. */
 	hooks = seen(&w, S_IFDIR, other, "evil");
 	hook = seen(&w, S_IFREG, hooks, "post-checkout");
-	rsb_inode_hint(hooks, git, rsb_bytes_str("hooks"));
+	rsb_seen_hint(hooks, git, rsb_bytes_str("hooks"));
 	ck_assert_int_eq(kind(hook, NULL), RSB_GIT_HOOK);
-	rsb_inode_hint(hooks, other, rsb_bytes_str("evil"));
+	rsb_seen_hint(hooks, other, rsb_bytes_str("evil"));
 	ck_assert_int_eq(kind(hook, NULL), RSB_GIT_HOOK);
 	world_free(&w);
 }
@@ -162,7 +163,7 @@ START_TEST(too_many_names_make_it_anything)
 
 		if (!config)
 			config = seen(&w, S_IFREG, dir, "config");
-		rsb_inode_hint(config, dir, rsb_bytes_str("config"));
+		rsb_seen_hint(config, dir, rsb_bytes_str("config"));
 	}
 	ck_assert(rsb_gitplace_matters(config));
 	world_free(&w);
@@ -223,20 +224,20 @@ START_TEST(what_the_sandbox_moves_in_a_repository_is_not_sure)
 	file = seen(&w, S_IFREG, git, "COMMIT_EDITMSG");
 	ck_assert(rsb_gitplace_is_sure(hook));
 	/* Outside nobody minds, and what a local program does is what it seems. */
-	rsb_inode_hint(src, root, rsb_bytes_str("lib"));
-	rsb_inode_linked(file, git, rsb_bytes_str("config"));
+	rsb_seen_hint(src, root, rsb_bytes_str("lib"));
+	rsb_seen_linked(file, git, rsb_bytes_str("config"));
 	ck_assert(rsb_gitplace_is_sure(hook));
 	ck_assert(rsb_gitplace_is_sure(file));
-	rsb_inode_hint(file, git, rsb_bytes_str("COMMIT_EDITMSG"));
+	rsb_seen_hint(file, git, rsb_bytes_str("COMMIT_EDITMSG"));
 	ck_assert(!rsb_gitplace_is_sure(file));
 	/* Into a repository, and back: for good, and with all that is below. */
-	rsb_inode_hint(hooks, git, rsb_bytes_str("hooks"));
+	rsb_seen_hint(hooks, git, rsb_bytes_str("hooks"));
 	ck_assert(!rsb_gitplace_is_sure(hook));
-	rsb_inode_hint(hooks, src, rsb_bytes_str("hooks"));
+	rsb_seen_hint(hooks, src, rsb_bytes_str("hooks"));
 	ck_assert(!rsb_gitplace_is_sure(hook));
 	/* Not even the repository itself. */
 	ck_assert(rsb_gitplace_is_sure(git));
-	rsb_inode_hint(git, root, rsb_bytes_str("other"));
+	rsb_seen_hint(git, root, rsb_bytes_str("other"));
 	ck_assert(!rsb_gitplace_is_sure(git));
 	world_free(&w);
 }

@@ -5,6 +5,7 @@
 
 #include "fuse/handle.h"
 #include "fuse/ledger.h"
+#include "fuse/seen.h"
 #include "tests/unit/unit.h"
 
 struct world {
@@ -185,14 +186,14 @@ START_TEST(knows_how_deep_a_link_lies)
 	root = rsb_inode_root(w.inodes);
 	d = given(&w, 5, 100);
 	link = given(&w, 6, 101);
-	ck_assert_int_eq(rsb_inode_depth(link), -ENOENT);
-	rsb_inode_hint(d, root, rsb_bytes_str("d"));
-	rsb_inode_hint(link, d, rsb_bytes_str("l"));
-	ck_assert_int_eq(rsb_inode_depth(d), 0);
-	ck_assert_int_eq(rsb_inode_depth(link), 1);
+	ck_assert_int_eq(rsb_seen_depth(link), -ENOENT);
+	rsb_seen_hint(d, root, rsb_bytes_str("d"));
+	rsb_seen_hint(link, d, rsb_bytes_str("l"));
+	ck_assert_int_eq(rsb_seen_depth(d), 0);
+	ck_assert_int_eq(rsb_seen_depth(link), 1);
 	/* A peer that makes a circle of directories ends in an error, not in a loop. */
-	rsb_inode_hint(d, link, rsb_bytes_str("d"));
-	ck_assert_int_eq(rsb_inode_depth(link), -ENOENT);
+	rsb_seen_hint(d, link, rsb_bytes_str("d"));
+	ck_assert_int_eq(rsb_seen_depth(link), -ENOENT);
 	rsb_inode_unref(link);
 	rsb_inode_unref(d);
 	world_free(&w);
@@ -210,11 +211,11 @@ START_TEST(what_has_several_places_counts_as_the_least_deep)
 	root = rsb_inode_root(w.inodes);
 	d = given(&w, 5, 100);
 	link = given(&w, 6, 101);
-	rsb_inode_hint(d, root, rsb_bytes_str("d"));
-	rsb_inode_hint(link, root, rsb_bytes_str("hard"));
-	rsb_inode_hint(link, d, rsb_bytes_str("l"));
+	rsb_seen_hint(d, root, rsb_bytes_str("d"));
+	rsb_seen_hint(link, root, rsb_bytes_str("hard"));
+	rsb_seen_hint(link, d, rsb_bytes_str("l"));
 	/* The kernel may ask by either name. */
-	ck_assert_int_eq(rsb_inode_depth(link), 0);
+	ck_assert_int_eq(rsb_seen_depth(link), 0);
 	rsb_inode_unref(link);
 	rsb_inode_unref(d);
 	world_free(&w);
@@ -234,18 +235,76 @@ START_TEST(what_lies_in_a_directory_moves_with_it)
 	a = given(&w, 5, 100);
 	b = given(&w, 6, 101);
 	link = given(&w, 7, 102);
-	rsb_inode_hint(a, root, rsb_bytes_str("a"));
-	rsb_inode_hint(b, a, rsb_bytes_str("b"));
-	rsb_inode_hint(link, b, rsb_bytes_str("l"));
-	ck_assert_int_eq(rsb_inode_depth(link), 2);
-	rsb_inodes_hint_moved(w.inodes, a, rsb_bytes_str("b"), root, rsb_bytes_str("c"), true);
-	ck_assert_int_eq(rsb_inode_depth(link), 1);
+	rsb_seen_hint(a, root, rsb_bytes_str("a"));
+	rsb_seen_hint(b, a, rsb_bytes_str("b"));
+	rsb_seen_hint(link, b, rsb_bytes_str("l"));
+	ck_assert_int_eq(rsb_seen_depth(link), 2);
+	rsb_seen_moved_all(w.inodes, a, rsb_bytes_str("b"), root, rsb_bytes_str("c"), true);
+	ck_assert_int_eq(rsb_seen_depth(link), 1);
 	/* Back again it counts as where it was: that only refuses too much. */
-	rsb_inode_hint(b, a, rsb_bytes_str("b"));
-	ck_assert_int_eq(rsb_inode_depth(link), 1);
+	rsb_seen_hint(b, a, rsb_bytes_str("b"));
+	ck_assert_int_eq(rsb_seen_depth(link), 1);
 	rsb_inode_unref(link);
 	rsb_inode_unref(b);
 	rsb_inode_unref(a);
+	world_free(&w);
+}
+END_TEST
+
+START_TEST(a_directory_stays_as_long_as_what_was_seen_in_it)
+{
+	struct world w;
+	struct rsb_inodes *next;
+	struct rsb_inode *d;
+	struct rsb_inode *e;
+	struct rsb_inode *f;
+	struct rsb_inode *parent;
+
+	world_new(&w);
+	d = given(&w, 5, 100);
+	e = given(&w, 6, 101);
+	f = given(&w, 7, 102);
+	rsb_seen_hint(d, rsb_inode_root(w.inodes), rsb_bytes_str("d"));
+	rsb_seen_hint(e, d, rsb_bytes_str("e"));
+	rsb_seen_hint(f, e, rsb_bytes_str("f"));
+	rsb_inode_looked_up(f);
+	rsb_inode_unref(d);
+	rsb_inode_unref(e);
+	rsb_inode_unref(f);
+	ck_assert_str_eq(rsb_seen_last(f, &parent), "f");
+	ck_assert_str_eq(rsb_seen_last(parent, &parent), "e");
+	ck_assert_str_eq(rsb_seen_last(parent, &parent), "d");
+	/* Also for the next process. */
+	ck_assert_int_eq(rsb_inodes_new(w.shared, on_forget, &w, &next), 0);
+	rsb_inodes_free(w.inodes);
+	w.inodes = next;
+	rsb_inodes_sweep(next);
+	f = rsb_inode_by_id(next, 7);
+	ck_assert_str_eq(rsb_seen_last(f, &parent), "f");
+	ck_assert_str_eq(rsb_seen_last(parent, &parent), "e");
+	/* It moves, and what it was in goes. */
+	rsb_seen_hint(f, rsb_inode_root(next), rsb_bytes_str("f"));
+	ck_assert_ptr_null(rsb_inode_by_id(next, 5));
+	ck_assert_ptr_null(rsb_inode_by_id(next, 6));
+	rsb_inode_forget(f, 1);
+	ck_assert_uint_eq(rsb_inodes_count(next), 1);
+	world_free(&w);
+}
+END_TEST
+
+START_TEST(hints_that_make_a_circle_keep_nothing)
+{
+	struct world w;
+	struct rsb_inode *dirs[4];
+
+	world_new(&w);
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(dirs); i++)
+		dirs[i] = given(&w, 5 + i, 100 + i);
+	for (size_t i = 0; i < 3 * RSB_ARRAY_SIZE(dirs); i++)
+		rsb_seen_hint(dirs[i % 4], dirs[(i + 1 + i / 4) % 4], rsb_bytes_str("name"));
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(dirs); i++)
+		rsb_inode_unref(dirs[i]);
+	ck_assert_uint_eq(rsb_inodes_count(w.inodes), 1);
 	world_free(&w);
 }
 END_TEST
@@ -266,8 +325,8 @@ START_TEST(nodes_come_back_with_another_process)
 	rsb_inodes_take_gifts(w.inodes, &n_counted);
 	a = given(&w, 5, 100);
 	ck_assert_uint_eq(n_counted, 1);
-	rsb_inode_hint(a, d, rsb_bytes_str("name"));
-	rsb_inode_hint(d, rsb_inode_root(w.inodes), rsb_bytes_str("dir"));
+	rsb_seen_hint(a, d, rsb_bytes_str("name"));
+	rsb_seen_hint(d, rsb_inode_root(w.inodes), rsb_bytes_str("dir"));
 	rsb_inode_looked_up(a);
 	rsb_inode_looked_up(d);
 	nodeid = a->nodeid;
@@ -278,7 +337,7 @@ START_TEST(nodes_come_back_with_another_process)
 	ck_assert_ptr_eq(rsb_inode_by_id(w.inodes, 5), a);
 	ck_assert_uint_eq(a->wire.ino, 100);
 	ck_assert_uint_eq(a->attr.mode, S_IFREG);
-	ck_assert_int_eq(rsb_inode_depth(a), 1);
+	ck_assert_int_eq(rsb_seen_depth(a), 1);
 	/* The reply comes once more: its gift is not counted again. */
 	rsb_inodes_take_gifts(w.inodes, &n_counted);
 	ck_assert_int_eq(rsb_inode_given(w.inodes, 5, &attr, &a), 0);
@@ -318,6 +377,38 @@ START_TEST(handles_hold_their_node)
 	rsb_handle_unref(handles, h);
 	ck_assert_ptr_null(rsb_handle_get(handles, 7));
 	ck_assert_uint_eq(w.forgot_id, 5);
+	rsb_handles_free(handles);
+	rsb_ledger_free(ledger);
+	world_free(&w);
+}
+END_TEST
+
+/* A write(2) of two requests of which the second one fails is short: nobody sees the error. */
+START_TEST(an_error_is_told_by_a_close_or_by_two_writes)
+{
+	struct rsb_handles *handles;
+	struct rsb_handle *handle;
+	struct rsb_ledger *ledger;
+	struct rsb_inode *a;
+	struct world w;
+
+	world_new(&w);
+	ck_assert_int_eq(rsb_ledger_new(w.shared, &ledger), 0);
+	ck_assert_int_eq(rsb_handles_new(ledger, &handles), 0);
+	a = given(&w, 5, 100);
+	ck_assert_int_eq(rsb_handle_open(handles, a, 9, O_RDWR, &handle), 0);
+	ck_assert_int_eq(rsb_handle_show_error(handle), 0);
+	rsb_handle_set_error(handle, -ENOSPC);
+	ck_assert_int_eq(rsb_handle_show_error(handle), -ENOSPC);
+	ck_assert_int_eq(rsb_handle_take_error(handle), -ENOSPC);
+	ck_assert_int_eq(rsb_handle_take_error(handle), 0);
+	rsb_handle_set_error(handle, -EIO);
+	ck_assert_int_eq(rsb_handle_show_error(handle), -EIO);
+	ck_assert_int_eq(rsb_handle_show_error(handle), -EIO);
+	ck_assert_int_eq(rsb_handle_show_error(handle), 0);
+	ck_assert_int_eq(rsb_handle_take_error(handle), 0);
+	rsb_handle_unref(handles, handle);
+	rsb_inode_unref(a);
 	rsb_handles_free(handles);
 	rsb_ledger_free(ledger);
 	world_free(&w);
@@ -386,8 +477,11 @@ main(void)
 		knows_how_deep_a_link_lies,
 		what_has_several_places_counts_as_the_least_deep,
 		what_lies_in_a_directory_moves_with_it,
+		a_directory_stays_as_long_as_what_was_seen_in_it,
+		hints_that_make_a_circle_keep_nothing,
 		nodes_come_back_with_another_process,
 		handles_hold_their_node,
+		an_error_is_told_by_a_close_or_by_two_writes,
 		a_full_table_returns_the_gift_and_recovers,
 		a_full_table_of_handles_recovers,
 	};

@@ -317,7 +317,9 @@ grow_listing(struct rsb_shared *shared, uint32_t *told)
 		struct rsb_dirsnap_entry entry = { .ino = 1000 + i, .name.data = (uint8_t *)name };
 
 		entry.name.size = (size_t)snprintf(name, sizeof(name), "name%u", i);
-		ck_assert_int_eq(rsb_dirsnap_add(handle->snap, &entry), 0);
+		/* Without a word to Check: killed in it, it would spoil what the parent says. */
+		if (rsb_dirsnap_add(handle->snap, &entry) < 0)
+			_exit(1);
 		if (i % 50)
 			continue;
 		rsb_log_snap(rsb_ledger_arena(life.ledger), handle);

@@ -10,6 +10,7 @@
 #include "fuse/ledger.h"
 #include "fuse/lockset.h"
 #include "fuse/namestore.h"
+#include "fuse/seen.h"
 #include "tests/unit/unit.h"
 
 struct world {
@@ -151,18 +152,18 @@ START_TEST(names_are_there_for_the_next_process)
 	/* Of all lengths, over each other. */
 	for (int i = 1; i <= (int)RSB_NAME_MAX; i++) {
 		(void)snprintf(name, sizeof(name), "%0*d", i, i);
-		rsb_inode_hint(w.inode, rsb_inode_root(w.inodes), rsb_bytes_str(name));
+		rsb_seen_hint(w.inode, rsb_inode_root(w.inodes), rsb_bytes_str(name));
 	}
 	ck_assert_uint_lt(w.shared->head.n_name_piece, 200 * (RSB_ALIASES_MAX + 1));
 	ck_assert_int_eq(rsb_inodes_new(w.shared, on_forget, NULL, &next), 0);
 	again = rsb_inode_by_id(next, 5);
 	ck_assert_ptr_null(again->name);
-	ck_assert_str_eq(rsb_inode_seen(again, &parent), name);
+	ck_assert_str_eq(rsb_seen_last(again, &parent), name);
 	ck_assert_ptr_eq(parent, rsb_inode_root(next));
 	/* A rename that the process before had made. */
-	rsb_inode_moved(again, parent, rsb_bytes_str("other"), parent, rsb_bytes_str("no"));
-	rsb_inode_moved(again, parent, rsb_bytes_str(name), parent, rsb_bytes_str("moved"));
-	ck_assert_str_eq(rsb_inode_seen(again, &parent), "moved");
+	rsb_seen_moved(again, parent, rsb_bytes_str("other"), parent, rsb_bytes_str("no"));
+	rsb_seen_moved(again, parent, rsb_bytes_str(name), parent, rsb_bytes_str("moved"));
+	ck_assert_str_eq(rsb_seen_last(again, &parent), "moved");
 	rsb_inodes_free(next);
 	world_free(&w);
 }
@@ -209,8 +210,8 @@ START_TEST(a_file_is_known_by_its_other_names)
 
 	world_new(&w);
 	root = rsb_inode_root(w.inodes);
-	rsb_inode_hint(w.inode, root, rsb_bytes_str("one"));
-	rsb_inode_hint(w.inode, root, rsb_bytes_str("two"));
+	rsb_seen_hint(w.inode, root, rsb_bytes_str("one"));
+	rsb_seen_hint(w.inode, root, rsb_bytes_str("two"));
 	ck_assert_str_eq(rsb_alias_get(w.inode, 0, &parent), "one");
 	ck_assert_ptr_eq(parent, root);
 	rsb_alias_lose(w.inode, root, rsb_bytes_str("two"));
@@ -218,7 +219,7 @@ START_TEST(a_file_is_known_by_its_other_names)
 	ck_assert_ptr_null(rsb_alias_get(w.inode, 0, &parent));
 	for (int i = 0; i < 2 * (int)RSB_ALIASES_MAX; i++) {
 		(void)snprintf(name, sizeof(name), "n%d", i);
-		rsb_inode_hint(w.inode, root, rsb_bytes_str(name));
+		rsb_seen_hint(w.inode, root, rsb_bytes_str(name));
 	}
 	ck_assert_ptr_nonnull(rsb_alias_get(w.inode, RSB_ALIASES_MAX - 1, &parent));
 	ck_assert_ptr_null(rsb_alias_get(w.inode, RSB_ALIASES_MAX, &parent));
@@ -233,10 +234,10 @@ START_TEST(other_names_are_there_for_the_next_process)
 	struct rsb_inode *again, *parent;
 
 	world_new(&w);
-	rsb_inode_hint(w.inode, rsb_inode_root(w.inodes), rsb_bytes_str("one"));
-	rsb_inode_hint(w.inode, rsb_inode_root(w.inodes), rsb_bytes_str("two"));
-	rsb_inode_hint(w.inode, rsb_inode_root(w.inodes), rsb_bytes_str("three"));
-	rsb_inode_hint(w.inode, rsb_inode_root(w.inodes), rsb_bytes_str("four"));
+	rsb_seen_hint(w.inode, rsb_inode_root(w.inodes), rsb_bytes_str("one"));
+	rsb_seen_hint(w.inode, rsb_inode_root(w.inodes), rsb_bytes_str("two"));
+	rsb_seen_hint(w.inode, rsb_inode_root(w.inodes), rsb_bytes_str("three"));
+	rsb_seen_hint(w.inode, rsb_inode_root(w.inodes), rsb_bytes_str("four"));
 	/* One whose name makes no sense. */
 	w.shared->aliases[2].name = UINT64_MAX;
 	ck_assert_int_eq(rsb_inodes_new(w.shared, on_forget, NULL, &next), 0);
@@ -247,11 +248,11 @@ START_TEST(other_names_are_there_for_the_next_process)
 	ck_assert_ptr_null(rsb_alias_get(again, 2, &parent));
 	/* A name that goes when nobody has looked at the file since. */
 	rsb_alias_lose(again, parent, rsb_bytes_str("four"));
-	ck_assert_str_eq(rsb_inode_seen(again, &parent), "three");
+	ck_assert_str_eq(rsb_seen_last(again, &parent), "three");
 	/* What this process sees is kept beside what the one before saw. */
-	rsb_inode_hint(again, parent, rsb_bytes_str("five"));
+	rsb_seen_hint(again, parent, rsb_bytes_str("five"));
 	ck_assert_str_eq(rsb_alias_get(again, 0, &parent), "three");
-	rsb_inode_hint(again, parent, rsb_bytes_str("three"));
+	rsb_seen_hint(again, parent, rsb_bytes_str("three"));
 	ck_assert_str_eq(rsb_alias_get(again, 0, &parent), "five");
 	ck_assert_str_eq(rsb_alias_get(again, 2, &parent), "one");
 	ck_assert_uint_eq(w.shared->head.n_alias, 3);
@@ -272,15 +273,15 @@ START_TEST(other_names_have_a_bound)
 	root = rsb_inode_root(w.inodes);
 	for (uint64_t id = 6; w.shared->head.n_alias < RSB_SHARED_ALIASES_MAX; id++) {
 		ck_assert_int_eq(rsb_inode_given(w.inodes, id, &attr, &inode), 0);
-		rsb_inode_hint(inode, root, rsb_bytes_str("one"));
-		rsb_inode_hint(inode, root, rsb_bytes_str("two"));
+		rsb_seen_hint(inode, root, rsb_bytes_str("one"));
+		rsb_seen_hint(inode, root, rsb_bytes_str("two"));
 	}
-	rsb_inode_hint(w.inode, root, rsb_bytes_str("three"));
-	rsb_inode_hint(w.inode, root, rsb_bytes_str("four"));
+	rsb_seen_hint(w.inode, root, rsb_bytes_str("three"));
+	rsb_seen_hint(w.inode, root, rsb_bytes_str("four"));
 	ck_assert_ptr_null(rsb_alias_get(w.inode, 0, &parent));
 	/* The place of one that goes is taken again. */
 	rsb_inode_unref(inode);
-	rsb_inode_hint(w.inode, root, rsb_bytes_str("five"));
+	rsb_seen_hint(w.inode, root, rsb_bytes_str("five"));
 	ck_assert_str_eq(rsb_alias_get(w.inode, 0, &parent), "four");
 	world_free(&w);
 }

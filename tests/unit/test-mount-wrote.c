@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include "fuse/gitplace.h"
+#include "fuse/seen.h"
 #include "fuse/wrote.h"
 #include "tests/unit/unit.h"
 
@@ -32,7 +33,7 @@ seen(struct world *w, mode_t type, struct rsb_inode *dir, const char *name)
 	struct rsb_inode *inode;
 
 	ck_assert_int_eq(rsb_inode_given(w->fs.inodes, w->id, &attr, &inode), 0);
-	rsb_inode_hint(inode, dir, rsb_bytes_str(name));
+	rsb_seen_hint(inode, dir, rsb_bytes_str(name));
 	return inode;
 }
 
@@ -87,7 +88,7 @@ START_TEST(it_is_known_where_it_was_written)
 	ck_assert(is_at(message, ".git/COMMIT_EDITMSG"));
 	ck_assert(!is_at(message, ".git/config"));
 	/* The sandbox links it: what it holds is known yet, where it is written no more. */
-	rsb_inode_hint(message, w.git, rsb_bytes_str("config"));
+	rsb_seen_hint(message, w.git, rsb_bytes_str("config"));
 	ck_assert(!is_at(message, ".git/config"));
 	rsb_wrote_begin(&w.fs, message, (struct rsb_bytes){ 0 });
 	rsb_wrote_put(&w.fs, message, 0, rsb_bytes_str(TEXT), false);
@@ -108,9 +109,9 @@ START_TEST(a_write_after_a_move_by_the_sandbox_has_no_place)
 	src = seen(&w, S_IFDIR, w.root, "src");
 	hooks = seen(&w, S_IFDIR, w.git, "hooks");
 	hook = written(&w, hooks, "x");
-	rsb_inode_hint(hooks, src, rsb_bytes_str("hooks"));
+	rsb_seen_hint(hooks, src, rsb_bytes_str("hooks"));
 	rsb_wrote_put(&w.fs, hook, 0, rsb_bytes_str(TEXT), false);
-	rsb_inode_hint(hooks, w.git, rsb_bytes_str("hooks"));
+	rsb_seen_hint(hooks, w.git, rsb_bytes_str("hooks"));
 	ck_assert(!is_at(hook, ".git/hooks/x") && !is_at(hook, "src/hooks/x"));
 	world_free(&w);
 }
@@ -126,7 +127,7 @@ START_TEST(a_local_rename_takes_it_along)
 	old = written(&w, w.git, "config");
 	lock = written(&w, w.git, "config.lock");
 	rsb_wrote_moved(&w.fs, ".git/config.lock", ".git/config", false, true);
-	rsb_inode_moved(lock, w.git, rsb_bytes_str("config.lock"), w.git, rsb_bytes_str("config"));
+	rsb_seen_moved(lock, w.git, rsb_bytes_str("config.lock"), w.git, rsb_bytes_str("config"));
 	ck_assert(is_at(lock, ".git/config") && is_at(lock, ".git/config.lock"));
 	ck_assert(!is_at(old, ".git/config"));
 	/* Changed, it is its own where it lies now, and nowhere else. */

@@ -24,6 +24,87 @@ expect(enum rsb_keeper_state state, enum rsb_recover_event event, unsigned int a
 
 #define STEP(s, a) ((struct rsb_recover_step){ RSB_KEEPER_##s, RSB_RECOVER_##a })
 
+/* Rows of the table: states that do the same. KEEP: it stays what it is. */
+#define KEEP RSB_KEEPER_STOPPED
+#define NO                                \
+	{                                 \
+		KEEP, RSB_RECOVER_NOTHING \
+	}
+#define TO(s, a)                                \
+	{                                       \
+		RSB_KEEPER_##s, RSB_RECOVER_##a \
+	}
+#define STAY(a)                       \
+	{                             \
+		KEEP, RSB_RECOVER_##a \
+	}
+
+enum row { UP, RUNS, RESTS, OVER, ROW_N };
+
+static const enum row rows[] = {
+	[RSB_KEEPER_STARTING] = UP,
+	[RSB_KEEPER_LIVE] = RUNS,
+	[RSB_KEEPER_SUSPECT] = RUNS,
+	[RSB_KEEPER_RECONNECTING] = UP,
+	[RSB_KEEPER_RESUMING] = UP,
+	[RSB_KEEPER_RESTARTING] = UP,
+	[RSB_KEEPER_RESTING] = RESTS,
+	[RSB_KEEPER_LOST] = OVER,
+	[RSB_KEEPER_STOPPED] = OVER,
+};
+
+static const struct rsb_recover_step table[RSB_RECOVER_EVENT_N][ROW_N] = {
+	[RSB_RECOVER_BEGIN] = { STAY(ASK), NO, NO, NO },
+	[RSB_RECOVER_LINK_LIVE] = { TO(LIVE, NOTHING), TO(LIVE, NOTHING), NO, NO },
+	[RSB_RECOVER_LINK_SUSPECT] = { NO, TO(SUSPECT, NOTHING), NO, NO },
+	[RSB_RECOVER_LINK_DOWN] = { STAY(WAIT), TO(RECONNECTING, CONNECT), NO, NO },
+	[RSB_RECOVER_LINK_REFUSED] = { STAY(WAIT), TO(RECONNECTING, CONNECT), NO, NO },
+	[RSB_RECOVER_TIMER] = { STAY(CONNECT), NO, NO, NO },
+	[RSB_RECOVER_IS_RUNNING] = { STAY(CONNECT), NO, NO, NO },
+	[RSB_RECOVER_IS_BARE] = { TO(RESTARTING, DEPLOY), NO, NO, NO },
+	[RSB_RECOVER_IS_PAUSED] = { TO(RESUMING, RESUME), NO, NO, NO },
+	[RSB_RECOVER_IS_RESTING] = { TO(RESTING, REST), NO, NO, NO },
+	[RSB_RECOVER_IS_GONE] = { TO(LOST, GIVE_UP), NO, NO, NO },
+	[RSB_RECOVER_IS_FORBIDDEN] = { TO(LOST, GIVE_UP), NO, NO, NO },
+	[RSB_RECOVER_IS_UNCLEAR] = { STAY(WAIT), NO, NO, NO },
+	[RSB_RECOVER_USED] = { NO, NO, TO(RESUMING, ASK), NO },
+	[RSB_RECOVER_CAP] = { NO, TO(RESUMING, PAUSE), NO, NO },
+	[RSB_RECOVER_DONE] = { STAY(CONNECT), NO, NO, NO },
+	[RSB_RECOVER_FAILED] = { STAY(WAIT), NO, NO, NO },
+};
+
+/* After some attempts in vain. */
+static const struct rsb_recover_step down_again[ROW_N] = { STAY(ASK), TO(RECONNECTING, WAIT), NO,
+	NO };
+static const struct rsb_recover_step runs_all_the_same[ROW_N] = { STAY(WAIT), NO, NO, NO };
+
+static struct rsb_recover_step
+expected(int state, int event, unsigned int attempts)
+{
+	struct rsb_recover_step step = table[event][rows[state]];
+
+	if (attempts && (event == RSB_RECOVER_LINK_DOWN || event == RSB_RECOVER_LINK_REFUSED))
+		step = down_again[rows[state]];
+	else if (attempts && event == RSB_RECOVER_IS_RUNNING)
+		step = runs_all_the_same[rows[state]];
+	if (step.state == KEEP)
+		step.state = (enum rsb_keeper_state)state;
+	return step;
+}
+
+START_TEST(does_in_every_state_at_every_event_what_the_table_says)
+{
+	static const unsigned int attempts[] = { 0, RSB_RECOVER_ATTEMPTS, 99 };
+
+	ck_assert_uint_eq(RSB_ARRAY_SIZE(rows), RSB_KEEPER_STOPPED + 1);
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(attempts); i++)
+		for (int event = 0; event < RSB_RECOVER_EVENT_N; event++)
+			for (int state = 0; state <= RSB_KEEPER_STOPPED; state++)
+				expect((enum rsb_keeper_state)state, (enum rsb_recover_event)event,
+					attempts[i], expected(state, event, attempts[i]));
+}
+END_TEST
+
 START_TEST(reconnects_at_once_when_the_link_breaks)
 {
 	expect(RSB_KEEPER_LIVE, RSB_RECOVER_LINK_DOWN, 0, STEP(RECONNECTING, CONNECT));
@@ -117,6 +198,7 @@ int
 main(void)
 {
 	const TTest *const tests[] = {
+		does_in_every_state_at_every_event_what_the_table_says,
 		reconnects_at_once_when_the_link_breaks,
 		asks_the_control_plane_after_some_failed_attempts,
 		brings_back_what_lives,

@@ -61,6 +61,8 @@ START_TEST(each_of_three_sides)
 		{ "dla", RSB_MERGE_CONFLICT },
 		{ "ll-", RSB_MERGE_DROP },
 		{ "d-a", RSB_MERGE_CONFLICT },
+		{ "-ad", RSB_MERGE_TAKE },
+		{ "da-", RSB_MERGE_GIVE },
 		{ "-d-", RSB_MERGE_NOTHING },
 	};
 
@@ -178,11 +180,139 @@ START_TEST(what_gives_git_orders)
 }
 END_TEST
 
+START_TEST(parts_of_a_repository)
+{
+	static const struct {
+		const char *path;
+		int root; /* -1: in none */
+		enum rsb_gitout_part part;
+	} cases[] = {
+		{ "src/main.c", -1, RSB_GITOUT_OTHER },
+		{ ".git", -1, RSB_GITOUT_OTHER },
+		{ ".git/HEAD", 4, RSB_GITOUT_OTHER },
+		{ ".Git/objects/0A/ff", 4, RSB_GITOUT_OBJECT },
+		{ ".git/objects/0a", 4, RSB_GITOUT_OBJECT },
+		{ ".git/objects", 4, RSB_GITOUT_OBJECT },
+		{ ".git/objects/pack/x.pack", 4, RSB_GITOUT_OBJECT },
+		{ ".git/objects/x/y", 4, RSB_GITOUT_OTHER },
+		{ ".git/refs/heads/objects/aa", 4, RSB_GITOUT_OTHER },
+		{ ".git/modules/m/objects/aa/b", 4, RSB_GITOUT_OBJECT },
+		{ ".git/FETCH_HEAD", 4, RSB_GITOUT_SCRATCH },
+		{ ".git/refs/heads/FETCH_HEAD", 4, RSB_GITOUT_OTHER },
+		{ "sub/.git/COMMIT_EDITMSG", 8, RSB_GITOUT_SCRATCH },
+		{ "bare/objects/aa/b", 4, RSB_GITOUT_OBJECT },
+		{ "bare/refs/heads/x", 4, RSB_GITOUT_OTHER },
+		{ "half/objects/aa/b", -1, RSB_GITOUT_OTHER },
+		{ "objects/aa/b", -1, RSB_GITOUT_OTHER },
+	};
+	RSB_CLEANUP(rsb_tree_done) struct rsb_tree here = { 0 };
+	RSB_CLEANUP(rsb_tree_done) struct rsb_tree there = { 0 };
+	static const char *const bare[] = { "bare", "bare/HEAD", "bare/objects", "bare/refs" };
+
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(bare); i++)
+		add(&there, bare[i], S_IFDIR, 'd');
+	add(&here, "half", S_IFDIR, 'd');
+	add(&here, "half/HEAD", S_IFREG, 'a');
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(cases); i++) {
+		struct rsb_gitout_place place = { .root = 0 };
+		const bool in = rsb_gitout_find(cases[i].path, &here, &there, &place);
+
+		ck_assert_msg(in == (cases[i].root >= 0), "%s", cases[i].path);
+		if (in)
+			ck_assert_msg(
+				(int)place.root == cases[i].root && place.part == cases[i].part,
+				"%s: %zu %d", cases[i].path, place.root, (int)place.part);
+	}
+}
+END_TEST
+
+START_TEST(settings_by_their_names)
+{
+	static const struct {
+		const char *path;
+		bool is;
+	} cases[] = {
+		{ ".git/config", true },
+		{ "sub/.git/config.worktree", true },
+		{ ".git/modules/m/config", true },
+		{ ".GIT/config", false },
+		{ ".git/CONFIG", false },
+		{ ".git/config.lock", false },
+		{ ".git/hooks/config", false },
+		{ ".git/refs/heads/config", false },
+		{ "config", false },
+		{ "bare/config", false },
+	};
+
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(cases); i++)
+		ck_assert_msg(
+			rsb_gitout_is_settings(cases[i].path) == cases[i].is, "%s", cases[i].path);
+}
+END_TEST
+
+START_TEST(a_repository_is_one_but_for_its_objects)
+{
+	static const struct {
+		const char *path;
+		const char *sides; /* here, base, there */
+		enum rsb_merge_act act;
+		bool kept;
+		bool stays;
+	} cases[] = {
+		{ ".git", "ddd", RSB_MERGE_NOTHING, false, true },
+		{ ".git/COMMIT_EDITMSG", "bac", RSB_MERGE_NOTHING, false, true },
+		{ ".git/HEAD", "aab", RSB_MERGE_TAKE, false, true },
+		{ ".git/objects", "ddd", RSB_MERGE_NOTHING, false, true },
+		{ ".git/objects/aa", "dd-", RSB_MERGE_NOTHING, true, false },
+		{ ".git/objects/aa/changed", "aab", RSB_MERGE_NOTHING, true, false },
+		{ ".git/objects/aa/deleted", "aa-", RSB_MERGE_NOTHING, true, false },
+		{ ".git/objects/ab/deleted", "-aa", RSB_MERGE_NOTHING, true, false },
+		{ ".git/objects/ab/needed", "-ab", RSB_MERGE_TAKE, false, false },
+		{ ".git/objects/ab/new", "--a", RSB_MERGE_TAKE, false, false },
+		{ ".git/objects/ab/ours", "a--", RSB_MERGE_GIVE, false, false },
+		{ ".git/objects/ab/twice", "a-b", RSB_MERGE_NOTHING, true, false },
+		{ ".git/refs", "ddd", RSB_MERGE_NOTHING, false, true },
+		{ ".git/refs/main", "bac", RSB_MERGE_CONFLICT, false, true },
+		{ "b", "bac", RSB_MERGE_CONFLICT, false, false },
+	};
+	RSB_CLEANUP(rsb_syncplan_done) struct rsb_syncplan plan = { .root_fd = -1 };
+	RSB_CLEANUP(rsb_tree_done) struct rsb_tree staged = { 0 };
+	struct rsb_tree *trees[] = { &plan.here, &plan.base, &plan.there };
+	char path[RSB_SYNCPLAN_PATH_SIZE];
+	struct rsb_diag diag = { 0 };
+	size_t drop;
+	size_t all;
+
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(cases); i++)
+		for (size_t side = 0; side < 3; side++)
+			if (cases[i].sides[side] != '-')
+				add(trees[side], cases[i].path, mode_of(cases[i].sides[side]),
+					cases[i].sides[side]);
+	ck_assert_int_eq(rsb_syncplan_make(&plan, &diag), 0);
+	rsb_syncplan_settle(&plan, &staged);
+	ck_assert_uint_eq(plan.n, RSB_ARRAY_SIZE(cases));
+	for (size_t i = 0; i < plan.n; i++) {
+		const struct rsb_syncplan_job *job = &plan.jobs[i];
+
+		ck_assert_msg(job->act == cases[i].act && job->kept == cases[i].kept &&
+				      rsb_syncplan_stays(job) == cases[i].stays,
+			"%s: %d %d %d", cases[i].path, (int)job->act, job->kept,
+			rsb_syncplan_stays(job));
+		ck_assert_int_eq(job->unit == RSB_SYNCPLAN_UNIT_FIRST, i == 0);
+	}
+	ck_assert_str_eq(rsb_syncplan_unit(&plan.jobs[0], path), ".git");
+	rsb_syncplan_count(&plan, &drop, &all);
+	ck_assert_uint_eq(drop, 0);
+	ck_assert_uint_eq(all, 4);
+}
+END_TEST
+
 int
 main(void)
 {
 	const TTest *const tests[] = { each_of_three_sides, our_own_directory_is_refused,
-		links_that_lead_out, what_gives_git_orders };
+		links_that_lead_out, what_gives_git_orders, parts_of_a_repository,
+		settings_by_their_names, a_repository_is_one_but_for_its_objects };
 
 	return unit_run("syncplan", tests, RSB_ARRAY_SIZE(tests));
 }

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef RSB_GITINDEX_H
+#define RSB_GITINDEX_H
+
+/*
+ * Git's index (gitformat-index(5), versions 2 to 4): what is staged, beside a cache of what files
+ * looked like on this machine, which 'git status' alone writes anew. Two that stage the same are
+ * the same for a sync, so nothing staged is lost, and nobody's cache is a conflict. Pure but for
+ * reading.
+ */
+
+#include <stdbool.h>
+
+#include "util/hash.h"
+
+#define RSB_GITINDEX_MAX ((size_t)64 << 20) /* bytes of a file; a longer one is none */
+
+/* By its path in a tree; what it holds may be something else. */
+bool rsb_gitindex_is(const char *path);
+
+struct rsb_gitindex_entry {
+	const char *path; /* borrowed during the call */
+	uint32_t mode;
+	struct rsb_bytes id; /* of the object */
+	uint16_t flags;      /* stage, assume-valid */
+	uint16_t more;       /* skip-worktree, intent-to-add */
+};
+/* Others than 0 end it and are returned. */
+typedef int (*rsb_gitindex_fn)(void *arg, const struct rsb_gitindex_entry *entry);
+
+/* -EBADMSG: it is none, or does not say everything itself (a split index); -ENOMEM. */
+rsb_nodiscard int rsb_gitindex_parse(struct rsb_bytes data, rsb_gitindex_fn fn, void *arg);
+
+/* Of what is staged, from a file. Errors of rsb_gitindex_parse() and of read(2). */
+rsb_nodiscard int rsb_gitindex_hash_fd(int fd, uint8_t out[static RSB_SHA256_SIZE]);
+
+#endif

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: MIT
+"""What breaks between a program and its sandbox, and what the program sees of it.
+
+For each way: an open file with data that was not sent, a file with a lock, a command under way and a call that is made
+meanwhile; how long it took, and what is told. The path leads through the delay proxy.
+"""
+
+import contextlib
+import errno
+import fcntl
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import time
+
+import harness
+from harness import check, equal, wait_until
+
+LOST = {"unknown", "epoch", "lost", "failing"}  # kinds of events that tell of a loss
+
+
+class Work:
+    """Under way while something breaks."""
+
+    def __init__(self, box):
+        self.box = box
+        self.command = subprocess.Popen(["rsb-exec", "sh", "-c", "echo ready; read line; echo got $line"], cwd=box.mount,
+                                        env=box.world.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE)
+        equal(self.command.stdout.readline(), b"ready\n")
+        self.file = open(box.path("file"), "wb", buffering=0)
+        self.lock = open(box.path("lock"), "wb", buffering=0)
+        fcntl.flock(self.lock, fcntl.LOCK_EX)
+        self.file.write(b"before ")
+
+    def finish(self):
+        """What became of each, in a word."""
+        return {"file": self.finish_file(), "lock": self.finish_lock(), "command": self.finish_command()}
+
+    def finish_file(self):
+        try:
+            self.file.write(b"after")
+            os.fsync(self.file.fileno())
+        except OSError as e:
+            return errno.errorcode[e.errno]
+        finally:
+            with contextlib.suppress(OSError):
+                self.file.close()
+        equal(self.box.sh("cat file"), "before after")
+        return "whole"
+
+    def finish_lock(self):
+        try:
+            self.lock.write(b"x")
+            os.fsync(self.lock.fileno())
+            return "held" if self.box.exec("flock", "-n", "lock", "true", check_status=None).returncode == 1 else "free"
+        except OSError as e:
+            return errno.errorcode[e.errno]
+        finally:
+            with contextlib.suppress(OSError):
+                self.lock.close()
+
+    def finish_command(self):
+        out, err = self.command.communicate(b"this\n", timeout=60)
+        if self.command.returncode == 0:
+            equal((out, err), (b"got this\n", b""))
+            return "goes on"
+        equal(self.command.returncode, 125)
+        check(err.startswith(b"rsb-exec: lost: "), err)
+        return "lost"
+
+
+@contextlib.contextmanager
+def at_work(box):
+    """In a process of its own: who starts a program closes the files that it has open, and so waits for the sandbox."""
+    ours, theirs = multiprocessing.Pipe()
+
+    def run():
+        work = Work(box)
+        theirs.send("ready")
+        theirs.recv()
+        theirs.send(work.finish())
+
+    process = multiprocessing.get_context("fork").Process(target=run)
+    process.start()
+    theirs.close()
+    try:
+        equal(ours.recv(), "ready")
+        yield ours
+        process.join(30)
+        equal(process.exitcode, 0)
+    finally:
+        process.kill()
+        process.join()
+
+
+def ask(box):
+    """A call that needs the sandbox: how it ends, and after how long."""
+    start = time.monotonic()
+    try:
+        os.stat(box.path("absent"))
+        check(False, "it is absent")
+    except OSError as e:
+        return errno.errorcode[e.errno], time.monotonic() - start
+
+
+@contextlib.contextmanager
+def mounted(world, *options):
+    """A sandbox whose mount reaches it through a proxy."""
+    with world.sandbox(up=options) as box:
+        world.rsb("umount", box.name)
+        proxy = harness.DelayProxy(world.local_server()["port"])
+        os.makedirs(box.mount, exist_ok=True)
+        try:
+            world.run("rsb-mount", *options, box.name, box.mount, env={"RSB_LOCAL_URL": f"http://127.0.0.1:{proxy.port}"})
+            yield box, proxy
+        finally:
+            with contextlib.suppress(OSError, ValueError):
+                proxy.command("stall off")
+                proxy.command("refuse off")
+            world.rsb("umount", "-f", box.name, check_status=None)
+            proxy.close()
+
+
+def breaks(world, how, want, told=(), options=()):
+    with mounted(world, *options) as (box, proxy):
+        with at_work(box) as work:
+            call = how(box, proxy) or ask(box)
+            if want["call"] == "ENOENT":
+                wait_until(lambda: box.status()["state"] == "live", 30, "it is live")
+            work.send("finish")
+            seen = work.recv() | {"call": call[0]}
+        print(f"     {seen}, the call took {call[1]:.2f} s", flush=True)
+        equal(seen, want)
+        wait_until(lambda: set(told) <= {e["kind"] for e in box.events()}, 10, f"{told} is told")
+        kinds = {e["kind"] for e in box.events()}
+        check(not (kinds - set(told)) & LOST, kinds)
+
+
+NOTHING = {"file": "whole", "lock": "held", "command": "goes on", "call": "ENOENT"}
+SIDECAR = {"file": "whole", "lock": "EIO", "command": "lost", "call": "ENOENT"}
+GONE = {"file": "EIO", "lock": "EIO", "command": "lost", "call": "EIO"}
+
+
+def test_cut_and_return(world):
+    breaks(world, lambda box, proxy: proxy.command("drop") and None, NOTHING)
+
+
+def test_cut_for_a_while(world):
+    def cut(_, proxy):
+        proxy.command("refuse on")
+        proxy.command("drop")
+        time.sleep(2)
+        proxy.command("refuse off")
+    breaks(world, cut, NOTHING)
+
+
+def test_half_open(world):
+    """Nothing comes, and nobody says so; then it is given up, and another one is there."""
+    def stall(box, proxy):
+        proxy.command("stall on")
+        wait_until(lambda: box.status()["state"] != "live", 60, "it is noticed")
+        proxy.command("stall off")
+    breaks(world, stall, NOTHING)
+
+
+def test_sidecar_killed(world):
+    def kill(_box, _proxy):
+        for pid in harness.sidecars_of(world.local_server()["pid"]):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+    breaks(world, kill, SIDECAR, told=("restarting", "restarted", "lost"))
+
+
+def test_sidecar_stopped_and_continued(world):
+    def stop(_box, _proxy):
+        pids = harness.sidecars_of(world.local_server()["pid"])
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        time.sleep(2)
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+    breaks(world, stop, NOTHING)
+
+
+def test_paused(world):
+    def pause(box, _):
+        world.api("POST", f"/sandboxes/{box.status()['sandbox']}/pause")
+    breaks(world, pause, NOTHING, told=("resuming",))
+
+
+def test_paused_at_its_end(world):
+    """Nobody prolonged its life: this machine slept."""
+    def sleep(box, _):
+        status = box.status()
+        os.kill(status["pid"], signal.SIGSTOP)
+        try:
+            wait_until(lambda: json.loads(world.api("GET", f"/sandboxes/{status['sandbox']}"))["state"] == "paused", 30, "it is paused")
+        finally:
+            os.kill(status["pid"], signal.SIGCONT)
+    breaks(world, sleep, NOTHING, told=("resuming",), options=("-o", "sandbox.ttl=2s"))
+
+
+def test_deleted(world):
+    def delete(box, _):
+        world.api("DELETE", f"/sandboxes/{box.status()['sandbox']}")
+        wait_until(lambda: box.status()["state"] == "lost", 30, "it is known")
+    breaks(world, delete, GONE, told=("lost",))
+
+
+def test_daemon_killed(world):
+    """The lock and what was not sent are in the mapping; a command ends with the socket of its client."""
+    def kill(box, _):
+        os.kill(box.status()["pid"], signal.SIGKILL)
+    breaks(world, kill, NOTHING | {"command": "lost"})
+
+
+# The six that the plugins before had with a real sandbox, under their names.
+
+def test_E1_outlives_its_first_timeout(world):
+    with world.sandbox(up=("-o", "sandbox.ttl=2s", "-o", "keeper.heartbeat=1s")) as box:
+        box.write("file", b"x")
+        first = json.loads(world.api("GET", f"/sandboxes/{box.status()['sandbox']}"))["endAt"]
+        wait_until(lambda: json.loads(world.api("GET", f"/sandboxes/{box.status()['sandbox']}"))["endAt"] > first, 10, "it is prolonged")
+        equal(box.read("file"), b"x")
+
+
+def test_E2_paused_under_the_client(world):
+    with world.sandbox() as box:
+        sandbox = box.status()["sandbox"]
+        box.write("file", b"x")
+        world.api("POST", f"/sandboxes/{sandbox}/pause")
+        equal(box.sh("cat file"), "x")
+        equal(box.status()["sandbox"], sandbox)
+
+
+def test_E4_five_hundred_files(world):
+    with world.sandbox() as box:
+        for i in range(500):
+            box.write(f"f{i}", b"needle" if i == 321 else b"hay" * 1000)
+        equal(box.sh("grep -rl needle ."), "./f321\n")
+        equal(subprocess.run(["grep", "-rl", "needle", "."], cwd=box.mount, capture_output=True, check=True).stdout, b"./f321\n")
+
+
+def test_E5_in_and_out(world):
+    source = world.fresh("src")
+    os.mkdir(f"{source}/node_modules")
+    for name in ("node_modules/dep", "main"):
+        with open(f"{source}/{name}", "w", encoding="ascii") as f:
+            f.write(name)
+    with world.sandbox(source) as box:
+        equal(box.sh("ls"), "main\n")
+        box.sh("echo made > made")
+        world.rsb("sync", "out", box.name)
+        equal(sorted(os.listdir(source)), ["made", "main", "node_modules"])
+
+
+harness.main(globals())
