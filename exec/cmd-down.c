@@ -48,16 +48,19 @@ open_session(const struct down *down, const struct rsb_where *where, char **env,
 
 /* ---- what changed in it comes out first ---- */
 
-/* One that is gone, or paused to stay so, has nothing that could come. */
-static bool
-has_something(const struct down *down, const struct rsb_verb_session *session)
+/* 0: nothing could come, it is paused to stay so. -ENOENT with a sentence: it is gone. */
+static int
+has_something(
+	const struct down *down, const struct rsb_verb_session *session, struct rsb_diag *diag)
 {
 	RSB_CLEANUP(rsb_sandbox_done) struct rsb_sandbox sandbox = { 0 };
 	struct rsb_backend *backend = session->backend;
 	const bool ends = down->how == RSB_CONFIG_DOWN_KILL;
 	int r = backend->ops->get(backend, session->state.sandbox_id, &sandbox, NULL);
 
-	return r != -ENOENT && (r < 0 || ends || sandbox.state != RSB_SANDBOX_PAUSED);
+	if (r == -ENOENT)
+		return rsb_state_say_gone(session->state.name, diag);
+	return r < 0 || ends || sandbox.state != RSB_SANDBOX_PAUSED;
 }
 
 static int
@@ -134,9 +137,13 @@ sync_out(struct down *down, const struct rsb_where *where, char **env, struct rs
 	if (down->how < 0)
 		down->how = (int)session.config.sandbox.on_down;
 	if (down->no_sync || !session.config.sync.out_on_down || !session.state.local_dir[0] ||
-		(down->force && down->cut_off) || !has_its_turn(down, &session) ||
-		!has_something(down, &session))
+		(down->force && down->cut_off) || !has_its_turn(down, &session))
 		return 0;
+	r = has_something(down, &session, diag);
+	if (r == -ENOENT && down->force)
+		return 0; /* what is to be done with it is done */
+	if (r <= 0)
+		return r;
 	r = rsb_treesync_run(&sync, diag);
 	down->told = true;
 	down->by_command = sync.key;

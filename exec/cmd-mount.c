@@ -235,11 +235,10 @@ do_umount(const struct rsb_verb_common *common, const char *name, bool force, ch
 		rsb_report_str(&report, "mount", where.state.mountpoint);
 		return rsb_report_print(&report);
 	}
-	if (common->quiet)
-		return 0;
-	rsb_until_find(&where.state, common, env, until);
-	(void)printf("%s is unmounted, still running%s\n", where.state.name, until);
-	return 0;
+	r = rsb_until_find(&where.state, common, env, until, diag);
+	if (r >= 0 && !common->quiet)
+		(void)printf("%s is unmounted, still running%s\n", where.state.name, until);
+	return r;
 }
 
 static const struct option umount_options[] = {

@@ -53,6 +53,15 @@ struct up {
 	struct traces *traces; /* shared with our parent */
 };
 
+static bool
+is_home(const struct up *up)
+{
+	const char *home = rsb_config_home(up->env);
+	rsb_autofree char *real = home ? realpath(home, NULL) : NULL;
+
+	return real && strcmp(real, up->dir) == 0;
+}
+
 static int
 find_paths(struct up *up, const char *dir, struct rsb_diag *diag)
 {
@@ -73,6 +82,10 @@ find_paths(struct up *up, const char *dir, struct rsb_diag *diag)
 		return rsb_diag_set(diag, -ENOTDIR, "%s is not a directory", dir);
 	if (strcmp(up->dir, "/") == 0)
 		return rsb_diag_set(diag, -EINVAL, "the root directory is not a workspace");
+	if (!dir && is_home(up))
+		return rsb_diag_set(diag, -EINVAL,
+			"this is your home directory, with keys and all: 'rsb up %s' if that is meant",
+			up->dir);
 	r = rsb_state_root(up->env, &up->root, diag);
 	if (r >= 0 && up->name_option)
 		(void)strcpy(up->name, up->name_option);

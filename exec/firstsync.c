@@ -7,6 +7,7 @@
 #include "exec/synchook.h"
 #include "exec/treesync.h"
 #include "keeper/gitadopt.h"
+#include "keeper/gitadvice.h"
 #include "util/cleanup.h"
 #include "util/str.h"
 
@@ -40,15 +41,25 @@ trust_own(const struct rsb_firstsync *sync)
 }
 
 int
-rsb_firstsync_check(const struct rsb_firstsync *sync, struct rsb_diag *diag)
+rsb_firstsync_check(struct rsb_firstsync *sync, struct rsb_diag *diag)
 {
 	RSB_CLEANUP(rsb_buf_done) struct rsb_buf text = { .max = RSB_SYNC_PATTERNS_MAX };
 	RSB_CLEANUP(rsb_ignore_freep) struct rsb_ignore *ignore = NULL;
 	const struct rsb_sync tree = { .dir = sync->dir,
 		.exclude = &sync->session->config.sync.exclude,
 		.more = sync->exclude };
+	const char *key = rsb_synchook_key(&sync->session->config, false);
+	int r;
 
-	return rsb_sync_patterns(&tree, &text, &ignore, diag);
+	/* What a command brings in is its own matter. */
+	if (key)
+		return sync->exclude[0]
+			       ? rsb_diag_set(diag, -EINVAL, "--exclude means nothing to %s", key)
+			       : 0;
+	r = rsb_sync_patterns(&tree, &text, &ignore, diag);
+	if (r >= 0)
+		rsb_gitadvice(sync->dir, ignore, say_notice, sync);
+	return r;
 }
 
 static int

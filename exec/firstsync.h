@@ -19,8 +19,11 @@ struct rsb_firstsync {
 	struct rsb_progress progress;
 };
 
-/* Whether what is to be left out can be told, before there is a sandbox. */
-rsb_nodiscard int rsb_firstsync_check(const struct rsb_firstsync *sync, struct rsb_diag *diag);
+/*
+ * Whether what is to be left out can be told, and what the user should know of that, before there
+ * is a sandbox.
+ */
+rsb_nodiscard int rsb_firstsync_check(struct rsb_firstsync *sync, struct rsb_diag *diag);
 /* Before it is mounted. Under the session's locks. */
 rsb_nodiscard int rsb_firstsync_run(
 	struct rsb_firstsync *sync, const struct rsb_sandbox *sandbox, struct rsb_diag *diag);

@@ -8,17 +8,28 @@
 #include <unistd.h>
 
 #define READ_SIZE ((size_t)64 << 10)
+#define LOOK_NS (250 * RSB_NSEC_PER_MSEC)
 
 struct rsb_input {
 	struct rsb_loop *loop;
 	struct rsb_source *source; /* NULL: not watched, or always ready */
 	struct rsb_task task;      /* the next read of what is always ready */
+	struct rsb_timer *look;    /* while we are in the background of our terminal */
 	const struct rsb_input_ops *ops;
 	void *arg;
 	int fd;
 	bool always;
 	bool ended;
 };
+
+/* Who reads the terminal there is stopped (SIGTTIN), and the command would be as well. */
+static bool
+in_background(int fd)
+{
+	pid_t front = tcgetpgrp(fd);
+
+	return front > 0 && front != getpgrp();
+}
 
 static void
 read_once(struct rsb_input *input)
@@ -31,6 +42,12 @@ read_once(struct rsb_input *input)
 		/* A hang-up is reported whatever is asked for: not watching is the only rest. */
 		rsb_source_del(input->source);
 		input->source = NULL;
+		return;
+	}
+	if (in_background(input->fd)) {
+		rsb_source_del(input->source);
+		input->source = NULL;
+		rsb_timer_set(input->look, rsb_loop_now(input->loop) + LOOK_NS);
 		return;
 	}
 	n = read(input->fd, data, rsb_min(room, sizeof data));
@@ -58,6 +75,12 @@ on_ready(void *arg, uint32_t events)
 }
 
 static void
+on_look(void *arg)
+{
+	rsb_input_resume(arg);
+}
+
+static void
 on_task(struct rsb_task *task)
 {
 	read_once(rsb_container_of(task, struct rsb_input, task));
@@ -77,11 +100,14 @@ rsb_input_new(struct rsb_loop *loop, int fd, const struct rsb_input_ops *ops, vo
 	input->ops = ops;
 	input->arg = arg;
 	input->task.fn = on_task;
-	r = rsb_loop_add(loop, fd, EPOLLIN, on_ready, input, &input->source);
+	r = rsb_timer_new(loop, on_look, input, &input->look);
+	if (r == 0)
+		r = rsb_loop_add(loop, fd, EPOLLIN, on_ready, input, &input->source);
 	if (r == -EPERM) {
 		input->always = true;
 		rsb_loop_post(loop, &input->task);
 	} else if (r < 0) {
+		rsb_timer_del(input->look);
 		free(input);
 		return r;
 	}
@@ -96,6 +122,7 @@ rsb_input_free(struct rsb_input *input)
 		return;
 	rsb_loop_unpost(input->loop, &input->task);
 	rsb_source_del(input->source);
+	rsb_timer_del(input->look);
 	free(input);
 }
 

@@ -5,7 +5,7 @@
 /*
  * Our standard input, read only as fast as the command takes it. Works on anything that read(2)
  * does: what epoll(7) refuses (files, /dev/null) is always ready. The descriptor's flags are not
- * touched.
+ * touched. A terminal is not read while we are in its background.
  */
 
 #include "util/buf.h"

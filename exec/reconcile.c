@@ -17,6 +17,8 @@
 #include "util/cleanup.h"
 #include "util/str.h"
 
+#define SHOWN_MAX 256u
+
 struct resolve {
 	const struct rsb_reconcile *what;
 	char *path; /* below the directory; "": all */
@@ -107,25 +109,23 @@ settle_files(const char *dir, const char *path, const struct rsb_tree_leaf *leaf
 
 /* ---- repositories ---- */
 
-static const struct rsb_tree_leaf *
+static struct rsb_tree_leaf *
 look_here(struct resolve *resolve, const char *path)
 {
-	struct rsb_tree_leaf *leaf;
-
 	if (!resolve->looked)
 		resolve->looked = rsb_tree_walk(&resolve->here, resolve->root_fd, NULL) >= 0;
-	leaf = resolve->looked ? rsb_tree_find(&resolve->here, path) : NULL;
-	if (rsb_tree_leaf_is(leaf, S_IFREG))
-		(void)rsb_tree_hash(resolve->root_fd, leaf); /* what cannot be read is not ours */
-	return leaf;
+	return resolve->looked ? rsb_tree_find(&resolve->here, path) : NULL;
 }
 
 /* Noted as synced as it is here, so that what is there has changed since. */
 static int
 take_later(struct resolve *resolve, const char *path)
 {
-	const struct rsb_tree_leaf *here = look_here(resolve, path);
+	struct rsb_tree_leaf *here = look_here(resolve, path);
 
+	/* What cannot be read has changed here, too, for the next sync. */
+	if (rsb_tree_leaf_is(here, S_IFREG))
+		(void)rsb_tree_hash(resolve->root_fd, here);
 	return here ? rsb_tree_add(&resolve->next, here) : 0;
 }
 
@@ -217,15 +217,18 @@ resolve_leaf(struct resolve *resolve, struct rsb_tree_leaf *leaf)
 static int
 resolve_all(struct resolve *resolve, struct rsb_diag *diag)
 {
+	char shown[SHOWN_MAX];
 	int r = 0;
 
 	for (size_t i = 0; i < resolve->old.n; i++) {
 		struct rsb_tree_leaf *leaf = &resolve->old.leaves[i];
 		int one = r < 0 ? r : resolve_leaf(resolve, leaf);
 
-		if (one < 0 && r == 0)
-			r = rsb_diag_set(diag, one, "%s cannot be resolved: %s", leaf->path,
+		if (one < 0 && r == 0) {
+			rsb_str_escape(rsb_bytes_str(leaf->path), shown, sizeof(shown));
+			r = rsb_diag_set(diag, one, "%s cannot be resolved: %s", shown,
 				rsb_diag_text(NULL, one));
+		}
 		if (one < 0 && rsb_tree_add(&resolve->next, leaf) < 0)
 			return -ENOMEM;
 	}
@@ -272,7 +275,7 @@ rsb_reconcile(const struct rsb_reconcile *what, struct rsb_reconciled *ret_resol
 			"%s is in no conflict that a sync out has met; 'rsb sync status' names those "
 			"there are",
 			what->path ? what->path : what->dir);
-	saved = rsb_manifest_save(what->state_dir, &resolve.next);
+	saved = rsb_manifest_save(what->state_dir, &resolve.next, true);
 	if (saved < 0)
 		return rsb_diag_set(diag, saved, "it cannot be noted: %s", strerror(-saved));
 	if (r >= 0)

@@ -13,6 +13,11 @@ int
 rsb_until_ask(struct rsb_backend *backend, const struct rsb_state *state,
 	char out[static RSB_UNTIL_SIZE], struct rsb_diag *diag)
 {
+	static const char *const then[] = {
+		[RSB_SANDBOX_EXPIRY_UNKNOWN] = "",
+		[RSB_SANDBOX_IS_PAUSED] = ", then it is paused",
+		[RSB_SANDBOX_IS_KILLED] = ", then it ends with all that is in it",
+	};
 	RSB_CLEANUP(rsb_sandbox_done) struct rsb_sandbox sandbox = { 0 };
 	char text[RSB_LOCALTIME_SIZE];
 	int r;
@@ -24,7 +29,7 @@ rsb_until_ask(struct rsb_backend *backend, const struct rsb_state *state,
 	if (r < 0 || sandbox.state != RSB_SANDBOX_RUNNING || !sandbox.end_ns)
 		return 0;
 	rsb_localtime(sandbox.end_ns, rsb_wall_ns(), text);
-	(void)snprintf(out, RSB_UNTIL_SIZE, " until %s", text);
+	(void)snprintf(out, RSB_UNTIL_SIZE, " until %s%s", text, then[sandbox.expiry]);
 	return 0;
 }
 
@@ -47,15 +52,16 @@ open_backend(const struct rsb_state *state, const struct rsb_verb_common *common
 	return rsb_keeper_backend(&config, env, state->backend, ret_backend, NULL);
 }
 
-void
+int
 rsb_until_find(const struct rsb_state *state, const struct rsb_verb_common *common, char **env,
-	char out[static RSB_UNTIL_SIZE])
+	char out[static RSB_UNTIL_SIZE], struct rsb_diag *diag)
 {
 	RSB_CLEANUP(rsb_backend_freep) struct rsb_backend *backend = NULL;
 
 	out[0] = '\0';
-	if (open_backend(state, common, env, &backend) >= 0)
-		(void)rsb_until_ask(backend, state, out, NULL);
+	return open_backend(state, common, env, &backend) < 0
+		       ? 0
+		       : rsb_until_ask(backend, state, out, diag);
 }
 
 bool

@@ -398,8 +398,11 @@ read_by(fuse_req_t req, size_t size, off_t offset, struct fuse_file_info *fi, bo
 	fop->offset = (uint64_t)offset;
 	fop->size = size;
 	fop->flags = plus;
-	/* Offset 0 after more was read: rewinddir(3). Others wait in the old one's place. */
-	if (!handle->snap || (offset == 0 && handle->snap_used))
+	/*
+	 * Offset 0 after more was read: rewinddir(3). Others wait in the old one's place. After a
+	 * crash it may be the first read itself, whose answer the kernel has: it goes on with that.
+	 */
+	if (!handle->snap || (offset == 0 && handle->snap_used && !rsb_fop_was_answered(fop)))
 		r = start_load(fs, handle);
 	/* It was being loaded by a process that died. */
 	else if (rsb_dirsnap_state(handle->snap) == 0 && !handle->snap_fh)

@@ -129,10 +129,10 @@ begin_kill(struct super *s, uint64_t now_ns, uint64_t grace_ns)
 	s->kill_ns = kill_ns;
 	if (grace_ns == 0)
 		return;
-	if (s->leader)
+	/* Once to each, or a handler runs twice; the group alone is the way without /proc. */
+	if (rsb_descend_signal(s->proc_fd, s->table, SIGTERM, 0) == 0 && s->leader)
 		(void)kill(-s->leader, SIGTERM);
 	/* A stopped process handles TERM only after CONT. */
-	(void)rsb_descend_signal(s->proc_fd, s->table, SIGTERM, 0);
 	(void)rsb_descend_signal(s->proc_fd, s->table, SIGCONT, 0);
 }
 

@@ -31,6 +31,11 @@
 #define RSB_INTENT_SIZE 32 /* hex digits */
 
 enum rsb_sandbox_state { RSB_SANDBOX_RUNNING, RSB_SANDBOX_PAUSED };
+enum rsb_sandbox_expiry {
+	RSB_SANDBOX_EXPIRY_UNKNOWN,
+	RSB_SANDBOX_IS_PAUSED,
+	RSB_SANDBOX_IS_KILLED
+};
 
 /*
  * What the control plane says about one sandbox. Plain data; rsb_sandbox_done() wipes the
@@ -46,9 +51,10 @@ struct rsb_sandbox {
 	struct rsb_secret envd_token;     /* size 0: none */
 	struct rsb_secret traffic_token;  /* size 0: none */
 	enum rsb_sandbox_state state;
-	uint64_t started_ns; /* wall clock; 0: not said */
-	uint64_t end_ns;     /* wall clock; 0: not said */
-	uint64_t left_ns;    /* until then, at least, by its host's own clock */
+	enum rsb_sandbox_expiry expiry; /* what is done with it at its end */
+	uint64_t started_ns;            /* wall clock; 0: not said */
+	uint64_t end_ns;                /* wall clock; 0: not said */
+	uint64_t left_ns;               /* until then, at least, by its host's own clock */
 };
 void rsb_sandbox_done(struct rsb_sandbox *sandbox);
 

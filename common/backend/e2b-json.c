@@ -105,6 +105,18 @@ host_ok(const char *host)
 	       '\0';
 }
 
+static enum rsb_sandbox_expiry
+read_expiry(const struct rsb_json *json)
+{
+	const char *text;
+
+	if (rsb_json_str(json, "lifecycle.onTimeout", &text) < 0)
+		return RSB_SANDBOX_EXPIRY_UNKNOWN;
+	return strcmp(text, "pause") == 0  ? RSB_SANDBOX_IS_PAUSED
+	       : strcmp(text, "kill") == 0 ? RSB_SANDBOX_IS_KILLED
+					   : RSB_SANDBOX_EXPIRY_UNKNOWN;
+}
+
 static int
 read_fields(const struct rsb_json *json, struct rsb_sandbox *sandbox)
 {
@@ -137,6 +149,7 @@ read_fields(const struct rsb_json *json, struct rsb_sandbox *sandbox)
 		r = copy_time(json, "endAt", &sandbox->end_ns);
 	if (r < 0)
 		return r;
+	sandbox->expiry = read_expiry(json);
 	sandbox->state = strcmp(state, "paused") == 0 ? RSB_SANDBOX_PAUSED : RSB_SANDBOX_RUNNING;
 	return rsb_e2b_id_ok(sandbox->id) && host_ok(sandbox->domain) ? 0 : -EBADMSG;
 }

@@ -64,13 +64,16 @@ judge(struct rsb_syncplan_job *job, const struct rsb_stage *stage, struct rsb_by
 		.trusted = ours,
 		.place = { .workspace = "", .mountpoint = "", .depth = depth_of(job->at.path) } };
 	char why[RSB_GITALLOW_WHY_MAX];
+	char shown[RSB_GITALLOW_WHY_MAX];
 	int r = rsb_gitallow_judge(&what, &view, why);
 
 	if (r < 0 || r == RSB_GITALLOW_AS_IS)
 		return rsb_min(r, 0);
+	/* The sandbox chose the name. */
+	rsb_str_escape(rsb_bytes_str(why), shown, sizeof(shown));
 	job->said = rsb_str_printf("settings by which git here could run programs (%s); "
 				   "'rsb sync out --trust-git' brings them",
-		why);
+		shown);
 	if (!job->said)
 		return -ENOMEM;
 	if (!rsb_buf_len(&view) || (ours && is_same(rsb_buf_view(&view), *ours))) {

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "util/cleanup.h"
@@ -142,12 +143,27 @@ rsb_manifest_exists(const char *dir)
 	return path && access(path, F_OK) == 0;
 }
 
+/* By its end, which is the digest of the rest. */
+static bool
+is_written(const char *path, struct rsb_bytes data)
+{
+	rsb_autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
+	uint8_t sha[RSB_SHA256_SIZE];
+	struct stat st;
+
+	return fd >= 0 && fstat(fd, &st) == 0 && st.st_size == (off_t)data.size &&
+	       pread(fd, sha, sizeof(sha), st.st_size - (off_t)sizeof(sha)) == sizeof(sha) &&
+	       memcmp(sha, data.data + data.size - sizeof(sha), sizeof(sha)) == 0;
+}
+
 int
-rsb_manifest_save(const char *dir, const struct rsb_tree *tree)
+rsb_manifest_save(const char *dir, const struct rsb_tree *tree, bool whole)
 {
 	RSB_CLEANUP(rsb_buf_done) struct rsb_buf data = { .max = RSB_MANIFEST_MAX };
 	rsb_autofree char *path = rsb_str_path(dir, RSB_MANIFEST_FILE);
 	int r = path ? rsb_manifest_write(tree, &data) : -ENOMEM;
 
-	return r < 0 ? r : rsb_fd_replace_file(AT_FDCWD, path, rsb_buf_view(&data), 0600);
+	if (r < 0 || (whole && is_written(path, rsb_buf_view(&data))))
+		return r;
+	return rsb_fd_replace_file(AT_FDCWD, path, rsb_buf_view(&data), 0600);
 }

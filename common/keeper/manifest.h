@@ -21,7 +21,8 @@
 rsb_nodiscard int rsb_manifest_load(const char *dir, struct rsb_tree *tree);
 /* Also a damaged one: there was a sync. */
 bool rsb_manifest_exists(const char *dir);
-rsb_nodiscard int rsb_manifest_save(const char *dir, const struct rsb_tree *tree);
+/* whole: the one that is there was loaded, and is left when it says the same. */
+rsb_nodiscard int rsb_manifest_save(const char *dir, const struct rsb_tree *tree, bool whole);
 
 /* As bytes; apart for tests. */
 rsb_nodiscard int rsb_manifest_read(struct rsb_bytes data, struct rsb_tree *tree);

@@ -226,7 +226,9 @@ rsb_mountpoint_check(const char *mountpoint, struct rsb_diag *diag)
 			DEVICE " is not there: load the module 'fuse', or pass the device in");
 	if (!S_ISCHR(st.st_mode) || st.st_rdev != makedev(DEVICE_MAJOR, DEVICE_MINOR))
 		return rsb_diag_set(diag, -ENODEV, DEVICE " is another thing than its name says");
-	return geteuid() == 0 ? check_device(diag) : check_helper(diag);
+	/* fusermount3(1) opens it as who calls it. */
+	r = check_device(diag);
+	return r < 0 || geteuid() == 0 ? r : check_helper(diag);
 }
 
 int

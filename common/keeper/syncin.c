@@ -73,7 +73,7 @@ rsb_sync_note(const struct rsb_syncout *out, const struct rsb_sync_far *far, str
 				   .there = &sides.plan.there },
 		note_one, &note);
 	if (r >= 0)
-		r = rsb_manifest_save(out->state_dir, &note.next);
+		r = rsb_manifest_save(out->state_dir, &note.next, sides.plan.had_base);
 	rsb_tree_done(&note.next);
 	return r < 0 ? rsb_diag_set(diag, r, "what was synced cannot be noted: %s", strerror(-r))
 		     : 0;

@@ -316,7 +316,7 @@ save(struct run *run, struct rsb_diag *diag)
 	look_again(run);
 	r = rsb_syncplan_manifest(run->plan, &next);
 	if (r >= 0)
-		r = rsb_manifest_save(run->out->state_dir, &next);
+		r = rsb_manifest_save(run->out->state_dir, &next, run->plan->had_base);
 	return r < 0 ? rsb_diag_set(diag, r, "what was synced cannot be noted: %s", strerror(-r))
 		     : 0;
 }

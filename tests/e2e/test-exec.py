@@ -2,6 +2,8 @@
 """rsb-exec: as if it ran here."""
 
 import os
+import pty
+import select
 import signal
 import subprocess
 import threading
@@ -157,6 +159,34 @@ def test_a_background_process_does_not_hold_the_call(world):
         check(time.monotonic() - start < 20, "the call was held")
         equal(box.sh("cat /proc/[0-9]*/comm | grep -c '^sleep$'").strip(), "1", "it goes on")
         box.sh("kill $(pidof sleep) || :")
+
+
+def test_in_the_background_it_leaves_the_terminal_alone(world):
+    """Somebody types for another program: who reads then is stopped by the kernel, and so was the command."""
+    script = 'rsb-exec sh -c "echo runs; sleep 2; echo done" & wait $!; echo status $?; rsb-exec cat'
+    with world.sandbox() as box:
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.chdir(box.mount)
+            os.execvpe("bash", ["bash", "-m", "-c", script], world.env)
+        seen = b""
+
+        def read_until(word):
+            nonlocal seen
+            while word not in seen:
+                check(select.select([terminal], [], [], 30)[0], f"no {word}: {seen}")
+                seen += os.read(terminal, 4096)
+
+        read_until(b"runs")
+        os.write(terminal, b"typed\n")
+        read_until(b"status 0")
+        check(b"done" in seen, seen)
+        # What was typed meanwhile is for who reads in the foreground.
+        seen = b""
+        read_until(b"typed\r\n")
+        os.write(terminal, b"\4")
+        equal(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
+        os.close(terminal)
 
 
 def test_down_does_not_wait_for_what_runs(world):

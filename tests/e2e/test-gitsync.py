@@ -218,6 +218,14 @@ def test_harmless_settings_come_out(world):
         equal(setting(world, source, "core.fsmonitor"), "/evil")
 
 
+def test_names_of_settings_are_not_written_raw(world):
+    with repository(world) as (box, _):
+        box.exec("git", "config", "remote.a\x1b[31m\xff.uploadpack", "evil")
+        r = world.rsb("sync", "out", box.name)
+        check(b"\\x1b[31m" in r.stderr and b"\x1b" not in r.stderr, r.stderr)
+        json.loads(world.rsb("sync", "out", "--json", box.name).stdout)
+
+
 def test_settings_with_credentials_stay(world):
     source = pathlib.Path(world.fresh("src"))
     git(world, source, "init", "-q", "-b", "main")
@@ -259,6 +267,27 @@ def test_a_repository_made_there_comes_whole(world):
         sync(world, box, "out")
         equal((git(world, source, "log", "--format=%s"), setting(world, source, "user.name")), ("one", "n"))
         equal(git(world, source, "status", "--porcelain"), "")
+
+
+def test_up_says_what_git_will_meet(world):
+    source = pathlib.Path(world.fresh("src"))
+    git(world, source, "init", "-q")
+    for name in ("a/node_modules/x/y", "a/node_modules/z", "f", "keep.log", "g.log", "h.log"):
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).write_text("x", encoding="utf-8")
+    (source / ".rsbignore").write_text("*.log\n!keep.log\n", encoding="utf-8")
+    git(world, source, "add", "-A")
+    git(world, source, "config", "core.hooksPath", ".husky")
+    with harness.named(world, "said") as name:
+        lines = world.rsb("up", "--name", name, str(source)).stderr.decode().strip().split("\n")
+        equal(len(lines), 2, lines)
+        check("(core.hooksPath)" in lines[0], lines)
+        check("4 files under version control are left out: a/node_modules/x/y, a/node_modules/z, g.log, ...;" in lines[1], lines)
+        world.rsb("down", "--kill", name)
+        git(world, source, "config", "core.hooksPath", "/usr/share/hooks")
+        git(world, source, "rm", "-q", "--cached", "a/node_modules/x/y", "a/node_modules/z", "g.log", "h.log")
+        equal(world.rsb("up", "--name", name, str(source)).stderr, b"")
+        world.rsb("down", "--kill", name)
 
 
 harness.main(globals())

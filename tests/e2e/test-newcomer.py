@@ -70,7 +70,9 @@ def test_until_when_a_sandbox_lives(world):
         check(f"{before} until {text}" in (r.stdout + r.stderr).decode(), (r.stdout, r.stderr, text))
 
     with named(world, "lives") as name:
-        told(world.rsb("create", name, env=env), name, "lives is made, lives")
+        r = world.rsb("create", name, env=env)
+        told(r, name, "lives is made, lives")
+        check(b", then it ends with all that is in it: run" in r.stdout, r.stdout)
         check(500 < end(name)[1] <= 600, "ten minutes")
         told(world.rsb("create", name, env=env), name, "was there already, lives")
         line = world.rsb("list", env=env).stdout.decode().split("\n")
@@ -78,10 +80,24 @@ def test_until_when_a_sandbox_lives(world):
         told(world.rsb("down", "--leave", name, env=env), name, "still running")
         equal(world.rsb("down", "--leave", "-q", name).stdout, b"")
     with world.sandbox(up=("-o", "sandbox.ttl=1439min")) as box:
-        told(world.rsb("umount", box.name, env=env), box.name, "still running")
+        r = world.rsb("umount", box.name, env=env)
+        told(r, box.name, "still running")
+        check(r.stdout.endswith(b", then it is paused\n"), r.stdout)
         check(end(box.name)[1] > 86000, "it has a date")
         world.rsb("mount", box.name)
         check(b" kept " in world.rsb("list").stdout, "while it is mounted it has no end")
+
+
+def test_home_is_not_a_project(world):
+    home = world.fresh("home")
+    harness.sentence(world.rsb("up", cwd=home, env={"HOME": home}, check_status=125), "home directory", f"rsb up {home}")
+
+
+def test_what_is_gone_was_not_brought_out(world):
+    with world.sandbox() as box:
+        world.api("DELETE", f"/sandboxes/{box.status()['sandbox']}")
+        harness.sentence(world.rsb("down", "--kill", box.name, check_status=125), "is gone")
+        harness.sentence(world.rsb("umount", box.name, check_status=125), "is gone")
 
 
 def test_without_home(world):

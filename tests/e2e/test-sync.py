@@ -281,6 +281,33 @@ os.chmod("one", 0o4755)
         equal((src / "one").stat().st_mode & 0o7777, 0o755, "no set-user-ID")
 
 
+def peak(world, *args):
+    """Runs rsb; the most memory that it had, in KiB."""
+    with subprocess.Popen(["rsb", *args], env=world.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as rsb:
+        _, status, usage = os.wait4(rsb.pid, 0)
+        rsb.returncode = os.waitstatus_to_exitcode(status)
+        equal(rsb.returncode, 0, " ".join(args))
+        return usage.ru_maxrss
+
+
+def test_many_small_files_from_here(world):
+    """Up, out and down, in memory for the names alone."""
+    n = harness.how_many(1000, 5000, 20000)
+    source = pathlib.Path(world.fresh("src"))
+    for i in range(n):
+        put(source, **{f"d{i // 100}__f{i}": str(i)})
+    with harness.named(world, "many") as name:
+        peaks = [peak(world, "up", "--name", name, str(source))]
+        world.rsb("exec", "-s", name, "-q", "sh", "-c", "for i in 1 2 3 4 5 6 7 8 9 10; do echo new > d0/f$i; done")
+        peaks.append(peak(world, "sync", "out", name))
+        equal((source / "d0/f10").read_text(), "new\n")
+        world.rsb("exec", "-s", name, "-q", "sh", "-c", "echo newer > d1/f100")
+        peaks.append(peak(world, "down", "--kill", name))
+        equal((source / "d1/f100").read_text(), "newer\n")
+        if not world.sanitized:
+            check(max(peaks) < (32 << 10) + 2 * n, f"{peaks} KiB for {n} files")
+
+
 def test_many_small_files(world):
     n = harness.how_many(500, 5000, 20000)
     with project(world, a="1") as box:

@@ -235,7 +235,8 @@ def test_up_that_cannot_bring_it_in_leaves_nothing(world):
         r = world.rsb("up", "--name", "never", *option("in", script), source, check_status=125)
         check(b"sync.in_command ended with status" in r.stderr, r.stderr)
         check(not os.path.exists(f"{source}.rsb"), "no mount point")
-        equal(json.loads(world.rsb("list", "--json").stdout), [])
+    sentence(world.rsb("up", "--exclude", "x", *option("in", "true"), source, check_status=125), "--exclude", "sync.in_command")
+    equal(json.loads(world.rsb("list", "--json").stdout), [])
 
 
 def test_up_that_is_interrupted_leaves_nothing(world):

@@ -43,7 +43,7 @@ START_TEST(comes_back_as_it_was)
 	ck_assert_ptr_nonnull(mkdtemp(dir));
 	ck_assert_int_eq(rsb_manifest_load(dir, &again), -ENOENT);
 	make(&tree);
-	ck_assert_int_eq(rsb_manifest_save(dir, &tree), 0);
+	ck_assert_int_eq(rsb_manifest_save(dir, &tree, false), 0);
 	ck_assert_int_eq(rsb_manifest_load(dir, &again), 0);
 	ck_assert_uint_eq(again.n, tree.n);
 	for (size_t i = 0; i < tree.n; i++) {
@@ -56,6 +56,40 @@ START_TEST(comes_back_as_it_was)
 	ck_assert_ptr_eq(rsb_tree_find(&again, "a-b"), &again.leaves[2]);
 	ck_assert_ptr_null(rsb_tree_find(&again, "a/b"));
 	(void)snprintf(path, sizeof(path), "%s/" RSB_MANIFEST_FILE, dir);
+	ck_assert_int_eq(unlink(path), 0);
+	ck_assert_int_eq(rmdir(dir), 0);
+}
+END_TEST
+
+static ino_t
+inode_of(const char *path)
+{
+	struct stat st;
+
+	ck_assert_int_eq(stat(path, &st), 0);
+	return st.st_ino;
+}
+
+START_TEST(is_written_only_when_it_says_something_new)
+{
+	RSB_CLEANUP(rsb_tree_done) struct rsb_tree tree = { 0 };
+	char dir[] = "/tmp/rsb-manifest.XXXXXX";
+	char path[64];
+	ino_t ino;
+
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	(void)snprintf(path, sizeof(path), "%s/" RSB_MANIFEST_FILE, dir);
+	make(&tree);
+	ck_assert_int_eq(rsb_manifest_save(dir, &tree, true), 0);
+	ino = inode_of(path);
+	ck_assert_int_eq(rsb_manifest_save(dir, &tree, true), 0);
+	ck_assert_uint_eq(inode_of(path), ino);
+	ck_assert_int_eq(rsb_manifest_save(dir, &tree, false), 0);
+	ck_assert_uint_ne(inode_of(path), ino);
+	ino = inode_of(path);
+	tree.leaves[1].conflict = false;
+	ck_assert_int_eq(rsb_manifest_save(dir, &tree, true), 0);
+	ck_assert_uint_ne(inode_of(path), ino);
 	ck_assert_int_eq(unlink(path), 0);
 	ck_assert_int_eq(rmdir(dir), 0);
 }
@@ -177,7 +211,8 @@ END_TEST
 int
 main(void)
 {
-	const TTest *const tests[] = { comes_back_as_it_was, damage_of_any_byte_or_length_is_found,
+	const TTest *const tests[] = { comes_back_as_it_was,
+		is_written_only_when_it_says_something_new, damage_of_any_byte_or_length_is_found,
 		a_hostile_list_is_refused, hostile_changes_are_refused };
 
 	return unit_run("manifest", tests, RSB_ARRAY_SIZE(tests));
