@@ -302,7 +302,7 @@ def test_lost_at_any_moment(world):
     seed = random.randrange(1 << 32)
     rng = random.Random(seed)
     source = world.fresh("src")
-    for n in range(harness.how_many(3, 10, 100)):
+    for n in range(harness.how_many(2, 4, 40)):
         with world.sandbox(source, up=("-o", "sync.interval=1s")) as box:
             wait_until(lambda: points(world, box), 120, "a base")
             end = time.monotonic() + rng.uniform(0.5, 6)
