@@ -4,6 +4,7 @@
 
 #include "exec/daemon.h"
 #include "exec/report.h"
+#include "exec/snaptake.h"
 #include "exec/synchook.h"
 #include "exec/treesync.h"
 #include "exec/until.h"
@@ -198,6 +199,31 @@ leave(struct down *down, const struct rsb_verb_session *session, bool asked, str
 		name, down->until, name, name);
 }
 
+/* For a host that loses what it has paused. It is no reason to let the sandbox run. */
+static void
+keep_snapshot(struct down *down, const struct rsb_where *where, struct rsb_verb_session *session)
+{
+	struct rsb_snaptake take = { .verb = down->verb,
+		.common = down->common,
+		.where = where,
+		.session = session,
+		.why = "pause" };
+	RSB_CLEANUP(rsb_sandbox_done) struct rsb_sandbox sandbox = { 0 };
+	struct rsb_backend *backend = session->backend;
+	struct rsb_snappoint point;
+	struct rsb_diag diag = { 0 };
+	int r;
+
+	if (!session->config.sync.interval_ns || down->cut_off ||
+		backend->ops->get(backend, session->state.sandbox_id, &sandbox, NULL) < 0 ||
+		sandbox.state == RSB_SANDBOX_PAUSED)
+		return;
+	r = rsb_snaptake_run(&take, &point, &diag);
+	if (r < 0)
+		(void)fprintf(
+			stderr, "rsb down: no snapshot is taken: %s\n", rsb_diag_text(&diag, r));
+}
+
 static int
 end_sandbox(struct down *down, const struct rsb_where *where, bool asked, char **env,
 	struct rsb_diag *diag)
@@ -212,6 +238,7 @@ end_sandbox(struct down *down, const struct rsb_where *where, bool asked, char *
 	case RSB_CONFIG_DOWN_KILL:
 		return rsb_keeper_destroy(&session.env, &session.state, diag);
 	case RSB_CONFIG_DOWN_PAUSE:
+		keep_snapshot(down, where, &session);
 		r = session.backend->ops->pause(session.backend, session.state.sandbox_id, diag);
 		if (r == -EBUSY)
 			return 0; /* paused already */

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "exec/comeback.h"
 #include "exec/daemon.h"
 #include "exec/report.h"
 #include "exec/until.h"
@@ -47,13 +48,14 @@ find_place(
 
 /* The sandbox may have been paused meanwhile; and it remembers where it is mounted now. */
 static int
-prepare(struct rsb_verb_session *session, const struct place *place, struct rsb_diag *diag)
+prepare(struct rsb_verb_session *session, const struct rsb_verb_common *common,
+	const struct place *place, struct rsb_diag *diag)
 {
 	RSB_CLEANUP(rsb_sandbox_done) struct rsb_sandbox sandbox = { 0 };
 	struct rsb_state *state = &session->state;
 	int r;
 
-	r = rsb_keeper_resume(&session->env, state, &sandbox, diag);
+	r = rsb_comeback_resume(&rsb_verb_mount, common, session, &sandbox, diag);
 	if (r < 0)
 		return r;
 	(void)strcpy(state->mountpoint, place->path);
@@ -79,12 +81,12 @@ mount_there(const struct rsb_where *where, const struct rsb_verb_common *common,
 	if (rsb_mountpoint_is_ours(session.state.mountpoint, session.state.name))
 		return rsb_diag_set(diag, -EBUSY, "the sandbox %s is mounted already, at %s",
 			session.state.name, session.state.mountpoint);
-	r = prepare(&session, place, diag);
+	r = prepare(&session, common, place, diag);
 	return r < 0 ? r
 		     : rsb_daemon_start(session.state.name, place->path, common->overrides, diag);
 }
 
-/* A daemon that only serves commands gives way, unless some run. */
+/* A daemon that only serves commands gives way, unless some run; so does one without a sandbox. */
 static int
 take_over(const struct rsb_where *where, struct rsb_diag *diag)
 {
@@ -93,10 +95,11 @@ take_over(const struct rsb_where *where, struct rsb_diag *diag)
 
 	if (r < 0)
 		return r;
-	if (look.mounted)
+	if (look.mounted && !look.lost)
 		return rsb_diag_set(diag, -EBUSY, "the sandbox %s is mounted already, at %s",
 			where->state.name, where->state.mountpoint);
-	return look.running ? rsb_daemon_stop(where, false, diag) : rsb_daemon_bury(where, diag);
+	return look.running ? rsb_daemon_stop(where, look.lost, diag)
+			    : rsb_daemon_bury(where, diag);
 }
 
 static int

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "exec/comeback.h"
 #include "exec/daemon.h"
 #include "exec/firstsync.h"
 #include "exec/interrupt.h"
@@ -28,6 +29,7 @@
 /* Of an attempt that does not come to its end; its parent clears it away. */
 struct traces {
 	bool made_sandbox;                      /* or is about to */
+	bool restores;                          /* one that is gone; its state stays */
 	bool mounted;                           /* or is about to be, and may not stay */
 	char made_mountpoint[RSB_PATH_MAX + 1]; /* or is about to; empty: it was there */
 };
@@ -194,7 +196,9 @@ bring_back(struct up *up, struct rsb_diag *diag)
 	struct rsb_state *state = &up->session.state;
 	int r;
 
-	r = rsb_keeper_resume(&up->session.env, state, &sandbox, diag);
+	up->traces->restores = true;
+	r = rsb_comeback_resume(&rsb_verb_up, up->common, &up->session, &sandbox, diag);
+	up->traces->restores = false;
 	if (r == -ENOENT)
 		return make_again(up, diag);
 	if (r >= 0)
@@ -375,8 +379,9 @@ end_sandbox(struct up *up, struct rsb_diag *diag)
 
 	if (r < 0)
 		return r;
-	r = up->session.known ? rsb_keeper_destroy(&up->session.env, &up->session.state, diag)
-			      : rsb_keeper_forget(&up->session.env, diag);
+	r = up->session.known && !up->traces->restores
+		    ? rsb_keeper_destroy(&up->session.env, &up->session.state, diag)
+		    : rsb_keeper_forget(&up->session.env, diag);
 	rsb_verb_session_done(&up->session);
 	return r;
 }
@@ -391,7 +396,7 @@ clear_away(struct up *up, int sig)
 
 	if (up->traces->mounted)
 		stop_daemon(up);
-	r = up->traces->made_sandbox ? end_sandbox(up, &diag) : 0;
+	r = up->traces->made_sandbox || up->traces->restores ? end_sandbox(up, &diag) : 0;
 	if (mountpoint[0])
 		(void)rmdir(mountpoint);
 	if (r < 0)

@@ -306,6 +306,8 @@ read_status(const struct rsb_where *where, struct rsb_daemon_look *look, struct 
 	RSB_CLEANUP(rsb_json_freep) struct rsb_json *json = NULL;
 	const char *state = "";
 	int64_t down_s = 0;
+	int64_t commands = 0;
+	int64_t generation = 0;
 	int r;
 
 	r = rsb_daemon_status(where, &out, diag);
@@ -317,10 +319,16 @@ read_status(const struct rsb_where *where, struct rsb_daemon_look *look, struct 
 		r = rsb_json_str(json, "state", &state);
 	if (r >= 0)
 		r = rsb_json_i64(json, "down_s", &down_s);
+	if (r >= 0)
+		r = rsb_json_i64(json, "commands", &commands);
+	if (r >= 0)
+		r = rsb_json_i64(json, "fs.generation", &generation);
 	if (r < 0)
 		return r;
 	(void)snprintf(look->state, sizeof(look->state), "%s", state);
 	look->down_s = (uint64_t)rsb_max(down_s, (int64_t)0);
+	look->commands = (uint64_t)rsb_max(commands, (int64_t)0);
+	look->generation = (uint64_t)generation;
 	look->lost = strcmp(state, "lost") == 0;
 	look->cut_off = strcmp(state, "live") != 0;
 	/* Somebody may have taken the mount away while files are open in it. */

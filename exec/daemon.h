@@ -57,7 +57,9 @@ struct rsb_daemon_look {
 	bool lost;    /* its sandbox is gone, or refuses us */
 	bool cut_off; /* it is not connected now */
 	char state[24];
-	uint64_t down_s; /* so long already */
+	uint64_t down_s;     /* so long already */
+	uint64_t commands;   /* of which something may live */
+	uint64_t generation; /* another one: some ran meanwhile */
 };
 /* How things stand; also when none runs. Waits for one that has only begun. */
 rsb_nodiscard int rsb_daemon_look(

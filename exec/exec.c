@@ -187,8 +187,9 @@ explain(const struct rsb_where *where, struct rsb_diag *diag)
 		return;
 	if (strcmp(state, "lost") == 0)
 		(void)rsb_diag_set(diag, 0,
-			"the sandbox %s is gone or refuses us; 'rsb destroy %s' forgets it",
-			where->state.name, where->state.name);
+			"the sandbox %s is gone or refuses us; 'rsb mount %s' brings back what can "
+			"be, 'rsb destroy %s' forgets it",
+			where->state.name, where->state.name, where->state.name);
 	else
 		(void)rsb_diag_set(
 			diag, 0, "the sandbox %s cannot be reached (%s)", where->state.name, state);

@@ -21,6 +21,7 @@ static const struct rsb_verb *const verbs[] = {
 	&rsb_verb_umount,
 	&rsb_verb_exec,
 	&rsb_verb_sync,
+	&rsb_verb_snapshot,
 	&rsb_verb_trust,
 	&rsb_verb_doctor,
 };

@@ -7,10 +7,10 @@
 
 #include "exec/run.h"
 #include "exec/synchook.h"
+#include "exec/way.h"
 #include "util/cleanup.h"
 #include "util/str.h"
 
-#define TIMEOUT_NS (60 * RSB_NSEC_PER_SEC)
 #define SHOWN_MAX 4096u
 
 /* What the words are for either direction. */
@@ -81,44 +81,10 @@ on_item(void *arg, enum rsb_syncout_item item, const char *path, const char *why
 	}
 }
 
-struct way {
-	struct rsb_keeper_target target;
-	struct rsb_secret key;
-	struct rsb_sync_far far;
-};
-
-static void
-way_done(struct way *way)
-{
-	rsb_keeper_target_done(&way->target);
-	rsb_secret_done(&way->key);
-}
-
-static int
-find_way(const struct rsb_treesync *sync, struct way *way, struct rsb_diag *diag)
-{
-	RSB_CLEANUP(rsb_sandbox_done) struct rsb_sandbox sandbox = { 0 };
-	struct rsb_verb_session *session = sync->session;
-	int r;
-
-	r = rsb_keeper_resume(&session->env, &session->state, &sandbox, diag);
-	if (r >= 0)
-		r = rsb_state_key(session->dir, &way->key);
-	if (r >= 0)
-		r = rsb_keeper_target(&session->env, &session->state, &sandbox, &way->target);
-	if (r < 0)
-		return r;
-	way->far = (struct rsb_sync_far){ .target = &way->target.target,
-		.sandbox_id = session->state.sandbox_id,
-		.key = &way->key,
-		.timeout_ns = TIMEOUT_NS };
-	return 0;
-}
-
 static int
 go(struct rsb_treesync *sync, bool note, struct rsb_diag *diag)
 {
-	RSB_CLEANUP(way_done) struct way way = { 0 };
+	RSB_CLEANUP(rsb_way_done) struct rsb_way way = { 0 };
 	const struct rsb_state *state = &sync->session->state;
 	const struct rsb_sync tree = { .dir = state->local_dir,
 		.exclude = &sync->session->config.sync.exclude,
@@ -135,7 +101,7 @@ go(struct rsb_treesync *sync, bool note, struct rsb_diag *diag)
 		.item = on_item };
 	int r;
 
-	r = find_way(sync, &way, diag);
+	r = rsb_way_find(sync->session, &way, diag);
 	if (r < 0)
 		return r;
 	rsb_progress_begin(&sync->progress, sync->verb, sync->common,

@@ -66,6 +66,7 @@ extern const struct rsb_verb rsb_verb_events;
 extern const struct rsb_verb rsb_verb_exec;
 extern const struct rsb_verb rsb_verb_list;
 extern const struct rsb_verb rsb_verb_mount;
+extern const struct rsb_verb rsb_verb_snapshot;
 extern const struct rsb_verb rsb_verb_status;
 extern const struct rsb_verb rsb_verb_sync;
 extern const struct rsb_verb rsb_verb_trust;

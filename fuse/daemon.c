@@ -19,6 +19,7 @@
 #include "fuse/packet.h"
 #include "fuse/recover.h"
 #include "fuse/relay.h"
+#include "fuse/send.h"
 #include "fuse/session.h"
 #include "fuse/status.h"
 #include "keeper/mountpoint.h"
@@ -215,6 +216,21 @@ check_linger(struct daemon *d)
 }
 
 static void
+tell_changes(struct daemon *d)
+{
+	struct rsb_fs *fs = d->fs;
+	struct rsb_snapdue_news news = { .live = rsb_link_state(d->link) == RSB_LINK_LIVE };
+
+	if (d->control)
+		news.commands = rsb_relay_count(rsb_control_relay(d->control), false);
+	rsb_mutex_lock(&fs->lock);
+	news.change = fs->seq;
+	news.settled = !fs->unsent && !fs->sent && !rsb_send_pending(fs->send);
+	rsb_mutex_unlock(&fs->lock);
+	rsb_uplink_changed(d->uplink, &news);
+}
+
+static void
 on_tick(void *arg)
 {
 	struct daemon *d = arg;
@@ -224,6 +240,7 @@ on_tick(void *arg)
 	rsb_hold_tick(d->fs, TICK_NS);
 	rsb_heard_tick(&d->heard);
 	rsb_recover_tick(d->fs);
+	tell_changes(d);
 	if (d->control)
 		rsb_control_tick(d->control);
 	check_linger(d);

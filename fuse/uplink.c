@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "fuse/shared.h"
+#include "keeper/archivist.h"
 #include "keeper/herald.h"
 #include "keeper/keeper.h"
 #include "util/clock.h"
@@ -38,8 +39,9 @@ struct rsb_uplink {
 	struct rsb_state state;
 	struct rsb_backend *backend;
 	struct rsb_mutex lock;
-	struct rsb_keeper *keeper; /* {lock} */
-	struct rsb_herald *herald; /* const after start; NULL: nothing is run */
+	struct rsb_keeper *keeper;       /* {lock} */
+	struct rsb_herald *herald;       /* const after start; NULL: nothing is run */
+	struct rsb_archivist *archivist; /* the same */
 	char *socket;
 	char *log;
 	char *trust;
@@ -228,6 +230,41 @@ start_herald(struct rsb_uplink *uplink)
 	return config.command[0] ? rsb_herald_new(&config, &uplink->herald) : 0;
 }
 
+/* {archivist} */
+static int
+find_way(void *arg, struct rsb_keeper_target *ret_target)
+{
+	const struct rsb_uplink *uplink = arg;
+
+	return rsb_keeper_way(uplink->keeper, ret_target);
+}
+
+/* {archivist} */
+static void
+say_no_snapshot(void *arg, const char *text)
+{
+	struct rsb_uplink *uplink = arg;
+	struct rsb_diag whole;
+
+	(void)rsb_diag_set(&whole, 0, "no snapshot is taken: %s", text);
+	rsb_uplink_say(uplink, "snapshot", whole.text);
+}
+
+/* After the keeper, which it asks for the way. */
+static int
+start_archivist(struct rsb_uplink *uplink)
+{
+	const struct rsb_archivist_config config = { .config = &uplink->config,
+		.state = &uplink->state,
+		.state_dir = rsb_state_path(uplink->dir),
+		.key = &uplink->key,
+		.target = find_way,
+		.say = say_no_snapshot,
+		.arg = uplink };
+
+	return uplink->config.sync.interval_ns ? rsb_archivist_new(&config, &uplink->archivist) : 0;
+}
+
 static int
 start_kept(struct rsb_uplink *uplink, struct rsb_diag *diag)
 {
@@ -255,7 +292,7 @@ start_kept(struct rsb_uplink *uplink, struct rsb_diag *diag)
 	if (r >= 0)
 		uplink->keeper = keeper;
 	rsb_mutex_unlock(&uplink->lock);
-	return r;
+	return r < 0 ? r : start_archivist(uplink);
 }
 
 /* ---- either ---- */
@@ -323,6 +360,7 @@ rsb_uplink_stop(struct rsb_uplink *uplink)
 {
 	struct rsb_keeper *keeper;
 
+	rsb_archivist_free(rsb_steal(&uplink->archivist));
 	rsb_mutex_lock(&uplink->lock);
 	keeper = rsb_steal(&uplink->keeper);
 	rsb_mutex_unlock(&uplink->lock);
@@ -358,6 +396,13 @@ rsb_uplink_tick(struct rsb_uplink *uplink)
 	/* -EALREADY: it is not down. */
 	if (uplink->direct && uplink->link && rsb_link_state(uplink->link) == RSB_LINK_DOWN)
 		(void)connect_direct(uplink);
+}
+
+void
+rsb_uplink_changed(struct rsb_uplink *uplink, const struct rsb_snapdue_news *news)
+{
+	if (uplink->archivist)
+		rsb_archivist_tell(uplink->archivist, news);
 }
 
 void

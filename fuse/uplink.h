@@ -9,6 +9,7 @@
  */
 
 #include "fuse/options.h"
+#include "keeper/snapdue.h"
 #include "link/link.h"
 #include "util/cleanup.h"
 #include "util/secret.h"
@@ -62,7 +63,9 @@ void rsb_uplink_link_state(
 rsb_nodiscard int rsb_uplink_wait(struct rsb_uplink *uplink, struct rsb_diag *diag);
 /* Now and then, on the main thread. */
 void rsb_uplink_tick(struct rsb_uplink *uplink);
-/* An event for the log. Main thread. */
+/* What snapshots that are taken by themselves go by. Main thread, every second or oftener. */
+void rsb_uplink_changed(struct rsb_uplink *uplink, const struct rsb_snapdue_news *news);
+/* {any} An event for the log. */
 void rsb_uplink_say(struct rsb_uplink *uplink, const char *kind, const char *text);
 /* For status. */
 const char *rsb_uplink_state(struct rsb_uplink *uplink);

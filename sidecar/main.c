@@ -13,6 +13,7 @@
 
 #include "proto/auth.h"
 #include "sidecar/cgroup.h"
+#include "sidecar/listkeep.h"
 #include "sidecar/passwd.h"
 #include "sidecar/server.h"
 #include "util/cleanup.h"
@@ -354,9 +355,12 @@ run(const struct options *o, const struct rsb_secret *key)
 		if (r < 0)
 			(void)fatal(o->workspace, r);
 	}
+	if (r == 0)
+		r = rsb_listkeep_new(&config.lists);
 	if (r == 0 && !o->no_cgroup && rsb_cgroups_new(&config.cgroups) < 0)
 		rsb_info("no cgroups of our own: each command gets a supervisor");
 	r = r < 0 ? 1 : serve(o, &config, key);
+	rsb_listkeep_free(config.lists);
 	rsb_cgroups_free(config.cgroups);
 	rsb_cleanup_close(&config.root_fd);
 	rsb_passwd_done(&user);

@@ -2,11 +2,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "proto/errmap.h"
+#include "sidecar/listdiff.h"
+#include "sidecar/listkeep.h"
 #include "sidecar/proc-stream.h"
 #include "sidecar/request.h"
 #include "sidecar/serve.h"
@@ -33,8 +36,11 @@ struct tree_out {
 	uint64_t what;
 	struct rsb_inflow in;
 	struct rsb_outflow out;
-	int in_fd;  /* {thread} */
-	int out_fd; /* {thread} closed by it at its end */
+	int in_fd;        /* {thread} */
+	int out_fd;       /* {thread} closed by it at its end */
+	int to_fd;        /* {thread} where leaves are written: that, or a file */
+	uint64_t written; /* {thread} there */
+	uint64_t since;
 	pthread_t thread;
 	bool running;
 	bool ended; /* the thread */
@@ -92,9 +98,12 @@ done(struct rsb_task *task)
 static int
 flush(struct tree_out *job)
 {
-	int r = rsb_fd_write_full(job->out_fd, rsb_buf_head(&job->block), rsb_buf_len(&job->block));
+	int r = rsb_fd_write_full(job->to_fd, rsb_buf_head(&job->block), rsb_buf_len(&job->block));
 
+	job->written += rsb_buf_len(&job->block);
 	rsb_buf_clear(&job->block);
+	if (r >= 0 && job->to_fd != job->out_fd && job->written > RSB_LISTKEEP_MAX)
+		r = -EFBIG;
 	return r;
 }
 
@@ -116,6 +125,23 @@ change_time(const struct tree_out *job, const struct stat *st)
 }
 
 static int
+send_record(void *arg, struct rsb_bytes record)
+{
+	struct tree_out *job = arg;
+	uint8_t head[4];
+	int r;
+
+	for (size_t i = 0; i < sizeof(head); i++)
+		head[i] = (uint8_t)(record.size >> (8 * i));
+	r = rsb_buf_append(&job->block, head, sizeof(head));
+	if (r >= 0)
+		r = rsb_buf_append(&job->block, record.data, record.size);
+	if (r < 0)
+		return r;
+	return rsb_buf_len(&job->block) < BLOCK_SIZE ? 0 : flush(job);
+}
+
+static int
 send_leaf(void *arg, const struct rsb_walk_entry *entry)
 {
 	const struct stat *st = &entry->st;
@@ -130,23 +156,14 @@ send_leaf(void *arg, const struct rsb_walk_entry *entry)
 		.error = entry->error < 0 ? rsb_errmap_to_wire(entry->error) : 0,
 	};
 	struct tree_out *job = arg;
-	uint8_t head[4];
-	size_t size;
 	int r;
 
 	rsb_buf_clear(&job->leaf);
 	r = rsb_codec_encode(&rsb_desc_rsb_leaf, &leaf, job->rq->version, &job->leaf);
-	size = rsb_buf_len(&job->leaf);
-	for (size_t i = 0; i < sizeof(head); i++)
-		head[i] = (uint8_t)(size >> (8 * i));
-	if (r >= 0)
-		r = rsb_buf_append(&job->block, head, sizeof(head));
-	if (r >= 0)
-		r = rsb_buf_append(&job->block, rsb_buf_head(&job->leaf), size);
 	if (r < 0)
 		return r;
 	job->rep.entries++;
-	return rsb_buf_len(&job->block) < BLOCK_SIZE ? 0 : flush(job);
+	return send_record(job, rsb_buf_view(&job->leaf));
 }
 
 static int
@@ -168,6 +185,86 @@ list(struct tree_out *job, struct rsb_bytes patterns)
 	if (r >= 0)
 		r = rsb_walk(root, ignore, send_leaf, job);
 	return r < 0 ? r : flush(job);
+}
+
+/* The list is in a file first. Whatever is wrong with that, the whole list is right. */
+static int
+write_file(struct tree_out *job, struct rsb_bytes patterns, int fd)
+{
+	int r;
+
+	job->to_fd = fd;
+	r = list(job, patterns);
+	job->to_fd = job->out_fd;
+	rsb_buf_clear(&job->block);
+	return r;
+}
+
+static int
+copy_file(struct tree_out *job, int fd)
+{
+	rsb_autofree uint8_t *data = malloc(BLOCK_SIZE);
+	size_t size = BLOCK_SIZE;
+	int r = data ? 0 : -ENOMEM;
+
+	if (r >= 0 && lseek(fd, 0, SEEK_SET) < 0)
+		r = -errno;
+	while (r >= 0 && size == BLOCK_SIZE) {
+		r = rsb_fd_read_full(fd, data, BLOCK_SIZE, &size);
+		if (r >= 0)
+			r = rsb_fd_write_full(job->out_fd, data, size);
+	}
+	return r;
+}
+
+/* What differs from old_fd; the file in fd becomes what later ones differ from. */
+static int
+send_changes(struct tree_out *job, int old_fd, int fd)
+{
+	const struct rsb_listdiff diff = { .old_fd = old_fd,
+		.new_fd = fd,
+		.version = job->rq->version,
+		.emit = send_record,
+		.arg = job };
+	int r = rsb_listdiff(&diff);
+
+	job->rep.since = job->since;
+	return r < 0 ? r : flush(job);
+}
+
+/* What changed before it was asked for is old enough to tell by then. */
+static void
+grow_older(void)
+{
+	const struct timespec young = { .tv_nsec = YOUNG_NS };
+
+	(void)nanosleep(&young, NULL); /* an early end costs a file that is sent again */
+}
+
+static int
+changes(struct tree_out *job, struct rsb_bytes patterns)
+{
+	struct rsb_listkeep *keep = job->rq->sess->config->lists;
+	rsb_autoclose int fd = keep ? rsb_listkeep_file() : -ENOENT;
+	rsb_autoclose int old_fd = -1;
+	int r;
+
+	grow_older();
+	if (fd < 0 || write_file(job, patterns, fd) < 0) {
+		job->rep.entries = 0;
+		return list(job, patterns);
+	}
+	job->written = 0;
+	old_fd = rsb_listkeep_get(keep, job->since);
+	r = old_fd < 0 ? copy_file(job, fd) : send_changes(job, old_fd, fd);
+	if (r < 0)
+		return r;
+	/* Nothing is different: the old one will do. */
+	if (old_fd >= 0 && !job->written)
+		job->rep.kept = job->since;
+	else if (rsb_listkeep_add(keep, rsb_steal_fd(&fd), &job->rep.kept) < 0)
+		job->rep.kept = 0;
+	return 0;
 }
 
 static int
@@ -230,8 +327,11 @@ remove_one(void *arg, const char *path)
 static int
 answer(struct tree_out *job, struct rsb_bytes wanted)
 {
+	job->to_fd = job->out_fd;
 	if (job->what == RSB_TREE_LIST)
 		return list(job, wanted);
+	if (job->what == RSB_TREE_CHANGES)
+		return changes(job, wanted);
 	return job->what == RSB_TREE_PACK ? pack(job, wanted)
 					  : each_path(job, wanted, remove_one, job);
 }
@@ -333,7 +433,7 @@ rsb_serve_tree_out(struct rsb_request *rq, const struct rsb_tree_out_req *req)
 	int r = job ? 0 : -ENOMEM;
 
 	if (r == 0 && (req->proc == 0 || req->proc > PROC_MAX || req->what < RSB_TREE_LIST ||
-			      req->what > RSB_TREE_REMOVE))
+			      req->what > RSB_TREE_CHANGES))
 		r = -EINVAL;
 	if (r == 0)
 		r = rsb_inflow_open(&job->in, rq->sess, RSB_CHAN_STDIN(req->proc), WINDOW_MAX);
@@ -350,6 +450,7 @@ rsb_serve_tree_out(struct rsb_request *rq, const struct rsb_tree_out_req *req)
 	rsb_sess_kick(rq->sess); /* the credit is news */
 	job->rq = rq;
 	job->what = req->what;
+	job->since = req->since;
 	job->in_fd = -1;
 	job->out_fd = -1;
 	job->done.fn = done;

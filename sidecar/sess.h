@@ -44,6 +44,7 @@ struct rsb_sidecar_config {
 	int is_root;                 /* the sidecar itself has uid 0: it can change ids */
 	struct rsb_cgroups *cgroups; /* where commands get their own; NULL: a supervisor for each */
 	struct rlimit cmd_nofile;    /* RLIMIT_NOFILE of commands */
+	struct rsb_listkeep *lists;  /* sidecar/listkeep.h; NULL: none are kept */
 	const char *journal;         /* path of sidecar/journal.h's file; NULL: none */
 };
 

@@ -68,6 +68,8 @@ struct rsb_config {
 	} keeper;
 	struct {
 		struct rsb_config_list exclude;
+		uint64_t interval_ns;  /* of automatic snapshots; 0: none */
+		uint64_t snapshot_max; /* bytes of a chain of them */
 		bool out_on_down;
 		char *in_command; /* empty: none */
 		char *out_command;

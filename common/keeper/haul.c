@@ -16,9 +16,14 @@
 
 struct rsb_haul {
 	struct rsb_link *link;
+	const struct rsb_sync_far *far;
 	uint64_t timeout_ns;
+	uint64_t end_ns; /* 0: none */
 	uint64_t proc;
 	bool reads; /* this call has a stream to us */
+	uint64_t since;
+	uint64_t bytes;
+	struct rsb_haul_said said; /* const once answered */
 
 	struct rsb_mutex lock;
 	struct rsb_cond moved;
@@ -137,8 +142,19 @@ static void
 on_tree(void *arg, int r, const void *rep)
 {
 	const struct rsb_tree_out_rep *tree = rep;
+	struct rsb_haul *haul = arg;
 
+	if (tree)
+		haul->said = (struct rsb_haul_said){
+			.entries = tree->entries, .since = tree->since, .kept = tree->kept
+		};
 	answer(arg, r, tree ? tree->error : 0, tree ? tree->problem : (struct rsb_bytes){ 0 });
+}
+
+static bool
+is_over(const struct rsb_haul *haul)
+{
+	return haul->end_ns && rsb_now_ns() >= haul->end_ns;
 }
 
 /* Until *flag or an error; the deadline is renewed with every step. */
@@ -146,13 +162,17 @@ static int
 wait_for(struct rsb_haul *haul, const bool *flag)
 {
 	uint64_t seen;
-	int r = 0;
+	int r = is_over(haul) ? -ETIMEDOUT : 0;
 
 	rsb_mutex_lock(&haul->lock);
 	seen = haul->steps;
 	while (!*flag && haul->r == 0 && r == 0) {
-		r = rsb_cond_wait_until(&haul->moved, &haul->lock, rsb_now_ns() + haul->timeout_ns);
-		if (r == -ETIMEDOUT && seen != haul->steps)
+		uint64_t until_ns = rsb_now_ns() + haul->timeout_ns;
+
+		if (haul->end_ns)
+			until_ns = rsb_min(until_ns, haul->end_ns);
+		r = rsb_cond_wait_until(&haul->moved, &haul->lock, until_ns);
+		if (r == -ETIMEDOUT && seen != haul->steps && !is_over(haul))
 			r = 0;
 		seen = haul->steps;
 	}
@@ -184,7 +204,9 @@ connect_it(struct rsb_haul *haul, const struct rsb_sync_far *far)
 static int
 call_tree(struct rsb_haul *haul, enum rsb_haul_what what)
 {
-	const struct rsb_tree_out_req req = { .proc = haul->proc, .what = what };
+	const struct rsb_tree_out_req req = {
+		.proc = haul->proc, .what = what, .since = haul->since
+	};
 	int r;
 
 	haul->reads = true;
@@ -220,24 +242,54 @@ rsb_haul_begin(struct rsb_haul *haul, enum rsb_haul_what what, struct rsb_diag *
 }
 
 int
-rsb_haul_open(const struct rsb_sync_far *far, struct rsb_haul **ret_upload, struct rsb_diag *diag)
+rsb_haul_new(const struct rsb_sync_far *far, struct rsb_haul **ret_haul)
 {
-	RSB_CLEANUP(rsb_haul_freep) struct rsb_haul *haul = rsb_new(struct rsb_haul);
-	int r;
+	struct rsb_haul *haul = rsb_new(struct rsb_haul);
 
 	if (!haul)
 		return -ENOMEM;
 	rsb_mutex_init(&haul->lock);
 	rsb_cond_init(&haul->moved);
+	haul->far = far;
 	haul->timeout_ns = far->timeout_ns;
+	haul->end_ns = far->whole_ns ? rsb_now_ns() + far->whole_ns : 0;
 	rsb_buf_init(&haul->came, WINDOW_MAX + RSB_FRAME_MAX);
-	r = connect_it(haul, far);
-	if (r < 0) {
-		rsb_haul_explain(haul, r, diag);
-		return r;
-	}
-	*ret_upload = rsb_steal(&haul);
+	*ret_haul = haul;
 	return 0;
+}
+
+int
+rsb_haul_connect(struct rsb_haul *haul, struct rsb_diag *diag)
+{
+	int r = connect_it(haul, haul->far);
+
+	if (r < 0)
+		rsb_haul_explain(haul, r, diag);
+	return r;
+}
+
+int
+rsb_haul_open(const struct rsb_sync_far *far, struct rsb_haul **ret_haul, struct rsb_diag *diag)
+{
+	RSB_CLEANUP(rsb_haul_freep) struct rsb_haul *haul = NULL;
+	int r = rsb_haul_new(far, &haul);
+
+	if (r >= 0)
+		r = rsb_haul_connect(haul, diag);
+	if (r < 0)
+		return r;
+	*ret_haul = rsb_steal(&haul);
+	return 0;
+}
+
+void
+rsb_haul_abort(struct rsb_haul *haul, int r)
+{
+	rsb_mutex_lock(&haul->lock);
+	if (haul->r == 0)
+		haul->r = r;
+	step_locked(haul);
+	rsb_mutex_unlock(&haul->lock);
 }
 
 void
@@ -310,9 +362,16 @@ rsb_haul_read(struct rsb_haul *haul, struct rsb_buf *out)
 	rsb_mutex_unlock(&haul->lock);
 	if (r < 0)
 		return r;
+	haul->bytes += size;
 	if (size)
 		rsb_link_chan_consume(haul->link, RSB_CHAN_STDOUT(haul->proc), size);
 	return size > 0;
+}
+
+uint64_t
+rsb_haul_bytes(const struct rsb_haul *haul)
+{
+	return haul->bytes;
 }
 
 int
@@ -325,6 +384,18 @@ rsb_haul_finish(struct rsb_haul *haul, struct rsb_diag *diag)
 	if (r < 0)
 		rsb_haul_explain(haul, r, diag);
 	return r;
+}
+
+void
+rsb_haul_set_since(struct rsb_haul *haul, uint64_t since)
+{
+	haul->since = since;
+}
+
+void
+rsb_haul_said(const struct rsb_haul *haul, struct rsb_haul_said *ret_said)
+{
+	*ret_said = haul->said;
 }
 
 const char *

@@ -342,6 +342,18 @@ rsb_keeper_state(struct rsb_keeper *keeper)
 	return state;
 }
 
+int
+rsb_keeper_way(struct rsb_keeper *keeper, struct rsb_keeper_target *ret_target)
+{
+	int r = -ENOTCONN;
+
+	rsb_mutex_lock(&keeper->lock);
+	if (keeper->state == RSB_KEEPER_LIVE && keeper->way.url)
+		r = rsb_keeper_target_copy(&keeper->way, ret_target);
+	rsb_mutex_unlock(&keeper->lock);
+	return r;
+}
+
 uint64_t
 rsb_keeper_down_ns(struct rsb_keeper *keeper)
 {
@@ -408,6 +420,7 @@ rsb_keeper_stop(struct rsb_keeper *keeper, enum rsb_keeper_end end, struct rsb_d
 	rsb_backend_rearm(keeper->env.backend);
 	r = end_sandbox(keeper, end, diag);
 	rsb_sandbox_done(&keeper->sandbox);
+	rsb_keeper_target_done(&keeper->way);
 	rsb_cond_done(&keeper->cond);
 	rsb_mutex_done(&keeper->lock);
 	free(keeper);

@@ -55,6 +55,11 @@ void rsb_keeper_link_state(
 void rsb_keeper_tick(struct rsb_keeper *keeper);
 /* {any} */
 enum rsb_keeper_state rsb_keeper_state(struct rsb_keeper *keeper);
+/*
+ * {any} Where the sandbox was reached last, for a link beside the keeper's; the caller ends it.
+ * -ENOTCONN: it is not reached now.
+ */
+rsb_nodiscard int rsb_keeper_way(struct rsb_keeper *keeper, struct rsb_keeper_target *ret_target);
 /* {any} For how long, awake, the sandbox was not reached; 0: it is live, or was a moment ago. */
 uint64_t rsb_keeper_down_ns(struct rsb_keeper *keeper);
 /* Waits until LIVE (0) or LOST (its errno and sentence). -ETIMEDOUT. */

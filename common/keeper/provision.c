@@ -12,8 +12,6 @@
 #include "util/clock.h"
 #include "util/str.h"
 
-#define CONNECT_NS (20 * RSB_NSEC_PER_SEC)
-#define LINK_PATH "/rsb"
 /* After a create whose reply was lost: how long its sandbox may take to show up in the list. */
 #define LOOKUPS 5
 #define LOOKUP_PAUSE_NS (500 * 1000 * 1000L)
@@ -261,19 +259,12 @@ made_nothing(int r)
 	return r != -EREMOTEIO && r != -EBADMSG && r != -ECANCELED;
 }
 
-static int
-create_or_adopt(const struct rsb_keeper_env *env, const struct rsb_keeper_create *how,
+int
+rsb_keeper_request(const struct rsb_keeper_env *env, const struct rsb_keeper_create *how,
 	struct rsb_state *state, struct rsb_sandbox *ret_sandbox, struct rsb_diag *diag)
 {
-	int r;
+	int r = check_max(env, diag);
 
-	r = rsb_state_intent_pending(env->dir, state->intent);
-	if (r == 0) {
-		r = look_up(env, state->intent, ret_sandbox, diag);
-		if (r != -ENOENT)
-			return r;
-	}
-	r = check_max(env, diag);
 	if (r < 0)
 		return r;
 	r = rsb_state_intent_begin(env->dir, state->intent);
@@ -283,6 +274,20 @@ create_or_adopt(const struct rsb_keeper_env *env, const struct rsb_keeper_create
 	if (r < 0 && made_nothing(r))
 		(void)rsb_state_intent_end(env->dir); /* it will find nothing either way */
 	return r;
+}
+
+static int
+create_or_adopt(const struct rsb_keeper_env *env, const struct rsb_keeper_create *how,
+	struct rsb_state *state, struct rsb_sandbox *ret_sandbox, struct rsb_diag *diag)
+{
+	int r = rsb_state_intent_pending(env->dir, state->intent);
+
+	if (r == 0) {
+		r = look_up(env, state->intent, ret_sandbox, diag);
+		if (r != -ENOENT)
+			return r;
+	}
+	return rsb_keeper_request(env, how, state, ret_sandbox, diag);
 }
 
 int
@@ -405,7 +410,8 @@ rsb_keeper_destroy(
 	r = env->backend->ops->kill(env->backend, state->sandbox_id, diag);
 	if (r < 0 && r != -ENOENT)
 		return r;
-	r = rsb_state_intent_end(env->dir);
+	/* One that was to take its place, by somebody who was interrupted, goes with it. */
+	r = rsb_keeper_forget(env, diag);
 	if (r == 0)
 		r = rsb_state_remove(env->dir);
 	return r < 0 ? rsb_diag_set(diag, r, "cannot remove %s: %s", rsb_state_path(env->dir),
@@ -432,44 +438,4 @@ rsb_keeper_forget(const struct rsb_keeper_env *env, struct rsb_diag *diag)
 		return r;
 	r = rsb_state_intent_end(env->dir);
 	return r < 0 ? rsb_state_say_unwritten(env->dir, r, diag) : 0;
-}
-
-/* ---- the link's target ---- */
-
-int
-rsb_keeper_target(const struct rsb_keeper_env *env, const struct rsb_state *state,
-	const struct rsb_sandbox *sandbox, struct rsb_keeper_target *ret_target)
-{
-	RSB_CLEANUP(rsb_keeper_target_done) struct rsb_keeper_target target = { 0 };
-	const char *url;
-	int r;
-
-	r = env->backend->ops->address(
-		env->backend, sandbox, (unsigned int)state->port, &target.address);
-	if (r < 0)
-		return r;
-	url = target.address.url;
-	if (strncmp(url, "http", 4) != 0)
-		return -EINVAL;
-	target.url = rsb_str_printf("ws%s" LINK_PATH, url + 4);
-	if (!target.url)
-		return -ENOMEM;
-	*ret_target = target;
-	ret_target->target = (struct rsb_link_target){
-		.url = target.url,
-		.headers = (const char *const *)ret_target->address.headers,
-		.ca_file = env->config->e2b.ca_file[0] ? env->config->e2b.ca_file : NULL,
-		.fd = -1,
-		.timeout_ns = CONNECT_NS,
-	};
-	target = (struct rsb_keeper_target){ 0 };
-	return 0;
-}
-
-void
-rsb_keeper_target_done(struct rsb_keeper_target *target)
-{
-	rsb_backend_address_done(&target->address);
-	free(target->url);
-	*target = (struct rsb_keeper_target){ 0 };
 }

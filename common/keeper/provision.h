@@ -42,6 +42,14 @@ struct rsb_keeper_create {
  */
 rsb_nodiscard int rsb_keeper_create(const struct rsb_keeper_env *env,
 	const struct rsb_keeper_create *req, struct rsb_state *ret_state, struct rsb_diag *diag);
+/*
+ * The part of that for who does not save the state yet: asks for a sandbox as state says. The
+ * intent is in the state then, and stays open until rsb_state_intent_end(); none may be open
+ * before.
+ */
+rsb_nodiscard int rsb_keeper_request(const struct rsb_keeper_env *env,
+	const struct rsb_keeper_create *how, struct rsb_state *state,
+	struct rsb_sandbox *ret_sandbox, struct rsb_diag *diag);
 /* What its host says of it, which changes nothing. -ENOENT with a sentence: it is gone. */
 rsb_nodiscard int rsb_keeper_look(const struct rsb_keeper_env *env, const struct rsb_state *state,
 	struct rsb_sandbox *ret_sandbox, struct rsb_diag *diag);
@@ -74,6 +82,9 @@ struct rsb_keeper_target {
 };
 rsb_nodiscard int rsb_keeper_target(const struct rsb_keeper_env *env, const struct rsb_state *state,
 	const struct rsb_sandbox *sandbox, struct rsb_keeper_target *ret_target);
+/* Into zeroed memory. -ENOMEM. */
+rsb_nodiscard int rsb_keeper_target_copy(
+	const struct rsb_keeper_target *target, struct rsb_keeper_target *ret_target);
 void rsb_keeper_target_done(struct rsb_keeper_target *target);
 
 #endif

@@ -7,9 +7,9 @@
 #include "util/cleanup.h"
 #include "util/str.h"
 
-enum type { TEXT, PATH, URL, HOST, USER, TIME, NUMBER, PORT, BOOL, CHOICE, LIST };
+enum type { TEXT, PATH, URL, HOST, USER, TIME, NUMBER, SIZE, PORT, BOOL, CHOICE, LIST };
 
-enum flag { HARMLESS = 1, REQUIRED = 2, ENV_ONLY = 4 };
+enum flag { HARMLESS = 1, REQUIRED = 2, ENV_ONLY = 4, MAY_BE_OFF = 8 };
 
 struct row {
 	const char *section;
@@ -61,6 +61,8 @@ static const struct row rows[] = {
 	{ "keeper", "idle_limit", TIME, 0, AT(keeper.idle_limit_ns), "0", NULL, 0, 30 * 24 * 3600 * SEC },
 	{ "keeper", "recover_wait", TIME, HARMLESS, AT(keeper.recover_wait_ns), "60s", NULL, 0, 24 * 3600 * SEC },
 	{ "sync", "exclude", LIST, HARMLESS, AT(sync.exclude), "node_modules .pnpm-store .venv __pycache__", NULL, 0, 0 },
+	{ "sync", "interval", TIME, MAY_BE_OFF, AT(sync.interval_ns), "60s", NULL, SEC, 24 * 3600 * SEC },
+	{ "sync", "snapshot_max", SIZE, 0, AT(sync.snapshot_max), "4G", NULL, 1 << 20, 0 },
 	{ "sync", "out_on_down", BOOL, 0, AT(sync.out_on_down), "true", NULL, 0, 0 },
 	{ "sync", "in_command", TEXT, 0, AT(sync.in_command), "", NULL, 0, 0 },
 	{ "sync", "out_command", TEXT, 0, AT(sync.out_command), "", NULL, 0, 0 },
@@ -110,6 +112,7 @@ text_ok(const struct row *row, const char *value)
 		return true;
 	case TIME:
 	case NUMBER:
+	case SIZE:
 	case PORT:
 	case BOOL:
 	case CHOICE:
@@ -140,7 +143,13 @@ set_number(const struct row *row, const char *value, uint64_t *number)
 	uint64_t n;
 	int r;
 
-	r = row->type == TIME ? rsb_str_duration(value, &n) : rsb_str_u64(value, UINT64_MAX, &n);
+	if ((row->flags & MAY_BE_OFF) && strcmp(value, "off") == 0) {
+		*number = 0;
+		return 0;
+	}
+	r = row->type == TIME   ? rsb_str_duration(value, &n)
+	    : row->type == SIZE ? rsb_str_size(value, &n)
+				: rsb_str_u64(value, UINT64_MAX, &n);
 	if (r < 0 || n < row->min || (row->max && n > row->max))
 		return -EINVAL;
 	*number = n;
@@ -217,6 +226,7 @@ set_value(struct rsb_config *config, const struct row *row, const char *value, i
 		return set_text(row, value, member(config, row));
 	case TIME:
 	case NUMBER:
+	case SIZE:
 	case PORT:
 		return set_number(row, value, member(config, row));
 	case BOOL:

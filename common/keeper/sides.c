@@ -7,11 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "keeper/fartree.h"
 #include "keeper/manifest.h"
-#include "keeper/treelist.h"
 #include "util/cleanup.h"
-
-#define LISTING_MAX ((size_t)8 << 20)
 
 void
 rsb_sides_done(struct rsb_sides *sides)
@@ -21,38 +19,6 @@ rsb_sides_done(struct rsb_sides *sides)
 	if (sides->opened)
 		(void)close(sides->root_fd);
 	*sides = (struct rsb_sides){ 0 };
-}
-
-static int
-list_there(struct rsb_sides *sides, struct rsb_bytes patterns, struct rsb_diag *diag)
-{
-	RSB_CLEANUP(rsb_buf_done) struct rsb_buf block = { .max = LISTING_MAX };
-	RSB_CLEANUP(rsb_treelist_done) struct rsb_treelist list;
-	int r;
-
-	rsb_treelist_init(&list, &sides->plan.there);
-	r = rsb_haul_begin(sides->haul, RSB_HAUL_LIST, diag);
-	if (r < 0)
-		return r;
-	r = rsb_haul_write(sides->haul, patterns);
-	if (r >= 0)
-		r = rsb_haul_end_writing(sides->haul);
-	while (r >= 0 && (r = rsb_haul_read(sides->haul, &block)) > 0) {
-		r = rsb_treelist_feed(&list, rsb_buf_view(&block));
-		if (r < 0)
-			return rsb_diag_set(diag, r,
-				r == -EBADMSG ? "the sandbox's list of files makes no sense"
-					      : "the sandbox has more files than can be synced");
-		rsb_buf_clear(&block);
-	}
-	if (r < 0) {
-		rsb_haul_explain(sides->haul, r, diag);
-		return r;
-	}
-	r = rsb_haul_finish(sides->haul, diag);
-	if (r >= 0 && rsb_treelist_end(&list) < 0)
-		return rsb_diag_set(diag, -EBADMSG, "the sandbox's list of files is cut off");
-	return r;
 }
 
 /* What a sync put beside a file that is in conflict is no file of the tree. */
@@ -94,7 +60,8 @@ rsb_sides_open(struct rsb_sides *sides, const struct rsb_syncout *out,
 	if (r >= 0)
 		r = rsb_haul_open(far, &sides->haul, diag);
 	if (r >= 0)
-		r = list_there(sides, rsb_buf_view(&patterns), diag);
+		r = rsb_fartree_list(
+			sides->haul, rsb_buf_view(&patterns), &sides->plan.there, diag);
 	if (r < 0)
 		return r;
 	r = rsb_tree_walk(&sides->plan.here, sides->root_fd, ignore);

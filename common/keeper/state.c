@@ -80,8 +80,10 @@ rsb_state_name_of(const char *dir, char name[static RSB_STATE_NAME_MAX + 1])
 int
 rsb_state_say_gone(const char *name, struct rsb_diag *diag)
 {
-	return rsb_diag_set(
-		diag, -ENOENT, "the sandbox %s is gone; 'rsb destroy %s' forgets it", name, name);
+	return rsb_diag_set(diag, -ENOENT,
+		"the sandbox %s is gone; 'rsb snapshot restore %s' makes another of its newest "
+		"snapshot, 'rsb destroy %s' forgets it",
+		name, name, name);
 }
 
 int

@@ -27,6 +27,24 @@ rsb_steps_fail_calls(struct rsb_keeper *keeper)
 	rsb_link_fail(keeper->link, -EIO);
 }
 
+/* Without memory there is none. */
+static void
+note_way(struct rsb_keeper *keeper, const struct rsb_keeper_target *target)
+{
+	struct rsb_keeper_target way = { 0 };
+	struct rsb_keeper_target old;
+	int r = rsb_keeper_target_copy(target, &way);
+
+	if (r < 0)
+		return;
+	rsb_mutex_lock(&keeper->lock);
+	old = keeper->way;
+	keeper->way = way;
+	keeper->way.target.headers = (const char *const *)keeper->way.address.headers;
+	rsb_mutex_unlock(&keeper->lock);
+	rsb_keeper_target_done(&old);
+}
+
 static enum rsb_recover_event
 act_connect(struct rsb_keeper *keeper)
 {
@@ -36,8 +54,10 @@ act_connect(struct rsb_keeper *keeper)
 	r = rsb_keeper_target(&keeper->env, &keeper->saved, &keeper->sandbox, &target);
 	if (r == 0)
 		r = rsb_link_connect(keeper->link, &target.target);
-	if (r == 0 || r == -EALREADY)
+	if (r == 0 || r == -EALREADY) {
+		note_way(keeper, &target);
 		return RSB_RECOVER_EVENT_N; /* the link will say */
+	}
 	(void)rsb_diag_set(&keeper->why, r, "cannot connect: %s", rsb_diag_text(NULL, r));
 	return RSB_RECOVER_FAILED;
 }

@@ -32,6 +32,7 @@ struct rsb_keeper {
 	bool failing;                   /* {lock} calls end at once */
 	bool beating;                   /* {lock} a heartbeat waits for the control plane */
 	uint64_t n_reply;               /* {lock} that the link had when it became live */
+	struct rsb_keeper_target way;   /* {lock} of the latest attempt */
 	int lost_r;                     /* {lock} with state LOST */
 	struct rsb_diag lost;           /* {lock} */
 

@@ -105,13 +105,14 @@ rsb_sync_patterns(const struct rsb_sync *sync, struct rsb_buf *text, struct rsb_
 {
 	RSB_CLEANUP(rsb_ignore_freep) struct rsb_ignore *ignore = NULL;
 	rsb_autofree char *own = NULL;
-	rsb_autoclose int dir = open(sync->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	rsb_autoclose int dir =
+		sync->dir ? open(sync->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	struct patterns to = { .text = text, .diag = diag };
 	int r;
 
-	if (dir < 0)
+	if (dir < 0 && sync->dir)
 		return -errno;
-	r = rsb_fd_read_file(dir, ".rsbignore", IGNORE_FILE_MAX, &own);
+	r = dir < 0 ? 0 : rsb_fd_read_file(dir, ".rsbignore", IGNORE_FILE_MAX, &own);
 	if (r >= 0 || r == -ENOENT)
 		r = rsb_ignore_new(&ignore);
 	to.ignore = ignore;

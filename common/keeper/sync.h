@@ -41,8 +41,9 @@ struct rsb_sync {
 #define RSB_SYNC_CONFLICT ".rsb-conflict" /* behind the name of the other side's version */
 #define RSB_SYNC_PATTERNS_MAX ((size_t)4 << 20)
 /*
- * What is left out, both ways: the caller's, and a pattern a line appended to text. -EINVAL: one
- * cannot be used, with a sentence; errors of open(2) and read(2).
+ * What is left out, both ways: the caller's, and a pattern a line appended to text. Without a
+ * directory: all but what a .rsbignore says. -EINVAL: one cannot be used, with a sentence; errors
+ * of open(2) and read(2).
  */
 rsb_nodiscard int rsb_sync_patterns(const struct rsb_sync *sync, struct rsb_buf *text,
 	struct rsb_ignore **ret_ignore, struct rsb_diag *diag);
@@ -66,6 +67,7 @@ struct rsb_sync_far {
 	const char *sandbox_id;
 	const struct rsb_secret *key;
 	uint64_t timeout_ns;
+	uint64_t whole_ns; /* for all calls on one link together; 0: without end */
 };
 rsb_nodiscard int rsb_sync_in(const struct rsb_sync *sync, const struct rsb_sync_far *far,
 	struct rsb_sync_stats *ret_stats, struct rsb_diag *diag);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "keeper/fartree.h"
 #include "keeper/gitconfig.h"
 #include "keeper/manifest.h"
 #include "keeper/syncfetch.h"
@@ -139,29 +140,6 @@ choose(struct in *in, const struct rsb_syncplan_job *job)
 	return 0;
 }
 
-static int
-remove_there(struct in *in, struct rsb_haul *haul, struct rsb_diag *diag)
-{
-	RSB_CLEANUP(rsb_buf_done) struct rsb_buf rest = { .max = 1 };
-	int r;
-
-	if (!rsb_buf_len(&in->removed))
-		return 0;
-	r = rsb_haul_begin(haul, RSB_HAUL_REMOVE, diag);
-	if (r < 0)
-		return r;
-	r = rsb_haul_write(haul, rsb_buf_view(&in->removed));
-	if (r >= 0)
-		r = rsb_haul_end_writing(haul);
-	while (r >= 0 && (r = rsb_haul_read(haul, &rest)) > 0)
-		;
-	if (r < 0) {
-		rsb_haul_explain(haul, r, diag);
-		return r;
-	}
-	return rsb_haul_finish(haul, diag);
-}
-
 static bool
 is_wanted(void *arg, const char *path)
 {
@@ -216,7 +194,9 @@ plan(struct in *in, const struct rsb_sync_far *far, struct rsb_diag *diag)
 	for (size_t i = sides.plan.n; r >= 0 && i-- > 0;)
 		if (sides.plan.jobs[i].act == RSB_MERGE_REMOVE)
 			r = choose(in, &sides.plan.jobs[i]);
-	return r < 0 || in->out->dry_run ? r : remove_there(in, sides.haul, diag);
+	return r < 0 || in->out->dry_run
+		       ? r
+		       : rsb_fartree_remove(sides.haul, rsb_buf_view(&in->removed), diag);
 }
 
 int

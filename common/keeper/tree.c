@@ -14,6 +14,7 @@
 #include "util/clock.h"
 #include "util/walk.h"
 
+#define SECONDS_MAX ((int64_t)1 << 33)
 #define MODE_MASK (S_IFMT | 01777)
 /* A tick of the coarsest clock that file systems take their times from, twice. */
 #define YOUNG_NS (20 * (int64_t)RSB_NSEC_PER_MSEC)
@@ -118,10 +119,18 @@ struct walk {
 	int64_t young_ns;
 };
 
+int64_t
+rsb_tree_ns(int64_t sec, int64_t nsec)
+{
+	sec = rsb_max(rsb_min(sec, SECONDS_MAX), -SECONDS_MAX);
+	nsec = rsb_max(rsb_min(nsec, (int64_t)RSB_NSEC_PER_SEC - 1), (int64_t)0);
+	return sec * (int64_t)RSB_NSEC_PER_SEC + nsec;
+}
+
 static int64_t
 to_ns(const struct timespec *ts)
 {
-	return (int64_t)ts->tv_sec * (int64_t)RSB_NSEC_PER_SEC + ts->tv_nsec;
+	return rsb_tree_ns(ts->tv_sec, ts->tv_nsec);
 }
 
 static int

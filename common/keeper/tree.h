@@ -28,6 +28,9 @@ struct rsb_stamp {
 	uint64_t ino;
 };
 
+/* Times from another world are cut to what can be reckoned with. */
+int64_t rsb_tree_ns(int64_t sec, int64_t nsec);
+
 struct rsb_tree_leaf {
 	char *path;
 	char *target;  /* of a link; else "" */

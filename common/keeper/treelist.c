@@ -8,17 +8,15 @@
 #include "proto/codec.h"
 #include "proto/limits.h"
 #include "util/cleanup.h"
-#include "util/clock.h"
 #include "util/str.h"
 
 #define HEAD_SIZE 4u
 #define RECORD_MAX ((size_t)16 << 10) /* two paths and some numbers */
-#define SECONDS_MAX ((int64_t)1 << 33)
 
 void
 rsb_treelist_init(struct rsb_treelist *list, struct rsb_tree *tree)
 {
-	list->tree = tree;
+	*list = (struct rsb_treelist){ .tree = tree };
 	rsb_buf_init(&list->rest, 2 * RSB_FRAME_MAX + RECORD_MAX);
 }
 
@@ -50,20 +48,22 @@ static int
 check_parent(const struct rsb_treelist *list, const char *path, size_t size)
 {
 	rsb_autofree char *parent = strndup(path, size);
+	const struct rsb_tree_leaf *leaf;
 
 	if (!parent)
 		return -ENOMEM;
-	return !size || rsb_tree_leaf_is(rsb_tree_find(list->tree, parent), S_IFDIR) ? 0 : -EBADMSG;
+	if (!size)
+		return 0;
+	leaf = rsb_tree_find(list->tree, parent);
+	if (list->partial && (!leaf || !leaf->mode))
+		return 0;
+	return rsb_tree_leaf_is(leaf, S_IFDIR) ? 0 : -EBADMSG;
 }
 
-/* Times from another world are cut to what can be reckoned with. */
 static int64_t
 to_ns(const struct rsb_time *time)
 {
-	int64_t sec = rsb_max(rsb_min(time->sec, SECONDS_MAX), -SECONDS_MAX);
-
-	return sec * (int64_t)RSB_NSEC_PER_SEC +
-	       (int64_t)rsb_min(time->nsec, (uint64_t)RSB_NSEC_PER_SEC - 1);
+	return rsb_tree_ns(time->sec, (int64_t)rsb_min(time->nsec, (uint64_t)INT64_MAX));
 }
 
 static int
@@ -84,7 +84,8 @@ take(struct rsb_treelist *list, struct rsb_bytes record)
 	target = rsb_str_dup(from.target);
 	if (!path || !target)
 		return -ENOMEM;
-	r = check_parent(list, path, parent);
+	/* What went may have been in a directory that is none any more. */
+	r = from.mode || !list->partial ? check_parent(list, path, parent) : 0;
 	if (r < 0)
 		return r;
 	leaf.path = path;
@@ -95,7 +96,7 @@ take(struct rsb_treelist *list, struct rsb_bytes record)
 	leaf.there = (struct rsb_stamp){
 		.mtime_ns = to_ns(&from.mtime), .ctime_ns = to_ns(&from.ctime), .ino = from.ino
 	};
-	return leaf.mode ? rsb_tree_add(list->tree, &leaf) : -EBADMSG;
+	return leaf.mode || list->partial ? rsb_tree_add(list->tree, &leaf) : -EBADMSG;
 }
 
 int
@@ -130,4 +131,21 @@ int
 rsb_treelist_end(const struct rsb_treelist *list)
 {
 	return rsb_buf_len(&list->rest) ? -EBADMSG : 0;
+}
+
+int
+rsb_treelist_check_whole(const struct rsb_treelist *list)
+{
+	const struct rsb_treelist whole = { .tree = list->tree };
+	int r = 0;
+
+	for (size_t i = 0; i < list->tree->n && r >= 0; i++) {
+		const char *path = list->tree->leaves[i].path;
+		const char *slash = strrchr(path, '/');
+
+		r = list->tree->leaves[i].mode
+			    ? check_parent(&whole, path, slash ? (size_t)(slash - path) : 0)
+			    : -EBADMSG;
+	}
+	return r;
 }

@@ -55,7 +55,12 @@ enum rsb_op_number {
 #define RSB_OP_NUMBER_MAX 127
 
 /* tree_out: what. */
-enum rsb_tree_what { RSB_TREE_LIST = 1, RSB_TREE_PACK = 2, RSB_TREE_REMOVE = 3 };
+enum rsb_tree_what {
+	RSB_TREE_LIST = 1,
+	RSB_TREE_PACK = 2,
+	RSB_TREE_REMOVE = 3,
+	RSB_TREE_CHANGES = 4,
+};
 
 /* setattr: which members count. */
 enum rsb_set {

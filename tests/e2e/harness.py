@@ -93,6 +93,24 @@ def comm(pid):
         return f.read().strip()
 
 
+def ancestors(pid):
+    while pid > 1:
+        yield pid
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as f:
+            pid = int(f.read().rsplit(")", 1)[1].split()[1])
+
+
+def sidecars_of(pid):
+    """Below process pid; one for each sandbox."""
+    found = []
+    for other in map(int, filter(str.isdigit, os.listdir("/proc"))):
+        with contextlib.suppress(OSError), open(f"/proc/{other}/cmdline", "rb") as f:
+            argv = f.read().split(b"\0")
+            if b"--workspace" in argv and b"rsb-sidecar" in argv[0] and pid in ancestors(other):
+                found.append(other)
+    return found
+
+
 class World:
     def __init__(self):
         self.tmp = os.path.realpath(tempfile.mkdtemp(prefix="rsb-e2e."))

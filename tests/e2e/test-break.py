@@ -16,7 +16,7 @@ import sys
 import time
 
 import harness
-from harness import check, equal, wait_until
+from harness import check, equal, sidecars_of, wait_until
 
 HOLD = 10.0  # RSB_HOLD_MAX_S
 FORCED = 3.0 + 5.0  # RSB_BARRIER_FORCED_S, FORCED_NS of rsb down

@@ -41,7 +41,7 @@ UNLESS = {"util/json.h": ("sidecar/envd", "sidecar/local")}
 
 # A foreign header: the patterns of its homes. Of each pattern, one file may include it.
 HOMES = {
-    "archive*.h": ["common/keeper/sync.c", "common/util/pack.c", "common/util/tar.c"],
+    "archive*.h": ["common/keeper/sync.c", "common/util/pack.c", "common/util/tar.c", "common/util/tarscan.c"],
     "curl/*.h": ["common/link/connect.c", "common/backend/http.c", "sidecar/local/proxy.c"],
     "ini.h": ["common/keeper/*.c"],
     "jansson.h": ["common/util/json.c"],

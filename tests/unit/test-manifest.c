@@ -119,15 +119,12 @@ START_TEST(damage_of_any_byte_or_length_is_found)
 }
 END_TEST
 
-/* The errno of a list with these paths, all of the same mode. */
+/* These paths, all of the same mode. */
 static int
-list(const char *const *paths, uint64_t mode)
+feed(struct rsb_treelist *list, const char *const *paths, uint64_t mode)
 {
-	RSB_CLEANUP(rsb_tree_done) struct rsb_tree tree = { 0 };
-	struct rsb_treelist list;
 	int r = 0;
 
-	rsb_treelist_init(&list, &tree);
 	for (; *paths && r == 0; paths++) {
 		RSB_CLEANUP(rsb_buf_done) struct rsb_buf out = { 0 };
 		struct rsb_leaf leaf = { .path = rsb_bytes_str(*paths), .mode = mode };
@@ -136,17 +133,25 @@ list(const char *const *paths, uint64_t mode)
 		ck_assert_int_eq(
 			rsb_codec_encode(&rsb_desc_rsb_leaf, &leaf, RSB_PROTO_VERSION, &out), 0);
 		head[0] = (uint8_t)rsb_buf_len(&out);
-		r = rsb_treelist_feed(&list, (struct rsb_bytes){ .data = head, .size = 4 });
+		r = rsb_treelist_feed(list, (struct rsb_bytes){ .data = head, .size = 4 });
 		/* In any pieces. */
 		for (size_t i = 0; i < rsb_buf_len(&out) && r == 0; i++)
-			r = rsb_treelist_feed(&list,
+			r = rsb_treelist_feed(list,
 				(struct rsb_bytes){ .data = (const uint8_t *)rsb_buf_head(&out) + i,
 					.size = 1 });
 	}
-	if (r == 0)
-		r = rsb_treelist_end(&list);
-	rsb_treelist_done(&list);
-	return r;
+	return r == 0 ? rsb_treelist_end(list) : r;
+}
+
+/* The errno of a list. */
+static int
+list(const char *const *paths, uint64_t mode)
+{
+	RSB_CLEANUP(rsb_tree_done) struct rsb_tree tree = { 0 };
+	RSB_CLEANUP(rsb_treelist_done) struct rsb_treelist list;
+
+	rsb_treelist_init(&list, &tree);
+	return feed(&list, paths, mode);
 }
 
 START_TEST(a_hostile_list_is_refused)
@@ -167,12 +172,48 @@ START_TEST(a_hostile_list_is_refused)
 }
 END_TEST
 
+/* What comes as changes; whole: whether it would do as a list, too. */
+static int
+list_changes(const char *const *paths, uint64_t mode, bool whole)
+{
+	RSB_CLEANUP(rsb_tree_done) struct rsb_tree tree = { 0 };
+	RSB_CLEANUP(rsb_treelist_done) struct rsb_treelist list;
+	int r;
+
+	rsb_treelist_init(&list, &tree);
+	list.partial = true;
+	r = feed(&list, paths, mode);
+	return r == 0 && whole ? rsb_treelist_check_whole(&list) : r;
+}
+
+START_TEST(hostile_changes_are_refused)
+{
+	static const char *const there[] = { "a", "a/b", "c", NULL };
+	static const char *const below[] = { "a/b", "c/d/e", NULL };
+	const uint64_t dir = S_IFDIR | 0755;
+	const uint64_t file = S_IFREG | 0644;
+
+	/* Names without their directories, and those that went, are changes, but no list. */
+	ck_assert_int_eq(list_changes(below, file, false), 0);
+	ck_assert_int_eq(list_changes(below, file, true), -EBADMSG);
+	ck_assert_int_eq(list_changes(below, 0, false), 0);
+	ck_assert_int_eq(list_changes(there, 0, false), 0);
+	ck_assert_int_eq(list_changes(there, 0, true), -EBADMSG);
+	ck_assert_int_eq(list_changes(there, dir, true), 0);
+	/* But what is in the list as a file has nothing in it. */
+	ck_assert_int_eq(list_changes(there, file, false), -EBADMSG);
+	ck_assert_int_eq(list_changes((const char *[]){ "b", "a", NULL }, dir, false), -EBADMSG);
+	ck_assert_int_eq(list_changes((const char *[]){ "a/../b", NULL }, 0, false), -EBADMSG);
+	ck_assert_int_eq(list_changes((const char *[]){ "/a", NULL }, 0, false), -EBADMSG);
+}
+END_TEST
+
 int
 main(void)
 {
 	const TTest *const tests[] = { comes_back_as_it_was,
 		is_written_only_when_it_says_something_new, damage_of_any_byte_or_length_is_found,
-		a_hostile_list_is_refused };
+		a_hostile_list_is_refused, hostile_changes_are_refused };
 
 	return unit_run("manifest", tests, RSB_ARRAY_SIZE(tests));
 }

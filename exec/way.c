@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+#include "exec/way.h"
+
+#include "util/cleanup.h"
+
+#define TIMEOUT_NS (60 * RSB_NSEC_PER_SEC)
+
+void
+rsb_way_done(struct rsb_way *way)
+{
+	rsb_keeper_target_done(&way->target);
+	rsb_secret_done(&way->key);
+}
+
+int
+rsb_way_find(struct rsb_verb_session *session, struct rsb_way *way, struct rsb_diag *diag)
+{
+	RSB_CLEANUP(rsb_sandbox_done) struct rsb_sandbox sandbox = { 0 };
+	int r;
+
+	r = rsb_keeper_resume(&session->env, &session->state, &sandbox, diag);
+	if (r >= 0)
+		r = rsb_state_key(session->dir, &way->key);
+	if (r >= 0)
+		r = rsb_keeper_target(&session->env, &session->state, &sandbox, &way->target);
+	if (r < 0)
+		return r;
+	way->far = (struct rsb_sync_far){ .target = &way->target.target,
+		.sandbox_id = session->state.sandbox_id,
+		.key = &way->key,
+		.timeout_ns = TIMEOUT_NS };
+	return 0;
+}
