@@ -36,7 +36,7 @@ write_file(const struct rsb_boxgroup *cgroup, const char *name, const char *text
 }
 
 void
-rsb_boxgroup_init(struct rsb_boxgroup *cgroup, const char *id)
+rsb_boxgroup_find(struct rsb_boxgroup *cgroup, const char *id)
 {
 	static const char *const roots[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/unified" };
 	rsb_autofree char *own = NULL;
@@ -61,13 +61,20 @@ rsb_boxgroup_init(struct rsb_boxgroup *cgroup, const char *id)
 			continue;
 		(void)snprintf(cgroup->path, sizeof(cgroup->path), "%s%s/rsb-%s", roots[i],
 			strcmp(line, "/") == 0 ? "" : line, id);
-		if (mkdir(cgroup->path, 0755) < 0)
-			cgroup->path[0] = '\0';
-		else
-			(void)!write_file(
-				cgroup, "pids.max", PIDS_MAX); /* no controller, no limit */
 		return;
 	}
+}
+
+void
+rsb_boxgroup_init(struct rsb_boxgroup *cgroup, const char *id)
+{
+	rsb_boxgroup_find(cgroup, id);
+	if (cgroup->path[0] == '\0')
+		return;
+	if (mkdir(cgroup->path, 0755) < 0)
+		cgroup->path[0] = '\0';
+	else
+		(void)!write_file(cgroup, "pids.max", PIDS_MAX); /* no controller, no limit */
 }
 
 void
@@ -128,7 +135,7 @@ rsb_boxgroup_done(struct rsb_boxgroup *cgroup)
 		return;
 	(void)!write_file(cgroup, "cgroup.kill", "1"); /* an old kernel: pid 1 has ended them */
 	/* The kernel lets go of the last dead process a moment after it was waited for. */
-	for (int i = 0; i < REMOVE_TRIES && rmdir(cgroup->path) < 0; i++)
+	for (int i = 0; i < REMOVE_TRIES && rmdir(cgroup->path) < 0 && errno == EBUSY; i++)
 		(void)nanosleep(&pause, NULL);
 	cgroup->path[0] = '\0';
 }

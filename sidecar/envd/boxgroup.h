@@ -18,6 +18,9 @@ struct rsb_boxgroup {
 	char path[PATH_MAX]; /* empty: none */
 };
 
+/* Where it is or would be: a child of the caller's finds the same. */
+void rsb_boxgroup_find(struct rsb_boxgroup *cgroup, const char *id);
+/* Makes it. */
 void rsb_boxgroup_init(struct rsb_boxgroup *cgroup, const char *id);
 void rsb_boxgroup_enter(const struct rsb_boxgroup *cgroup, pid_t pid);
 /*
@@ -26,7 +29,7 @@ void rsb_boxgroup_enter(const struct rsb_boxgroup *cgroup, pid_t pid);
  */
 rsb_nodiscard int rsb_boxgroup_freeze(
 	const struct rsb_boxgroup *cgroup, bool freeze, uint64_t wait_ns);
-/* Kills what is left in it and removes it. */
+/* Kills what is left in it and removes it, if it is there. */
 void rsb_boxgroup_done(struct rsb_boxgroup *cgroup);
 
 #endif

@@ -22,7 +22,7 @@ struct rsb_freezer {
 	const struct rsb_boxgroup *cgroup; /* borrowed */
 	pid_t init;                        /* a child that was not waited for */
 	struct rsb_frozen *stopped;
-	size_t n_stopped;
+	size_t n_stopped, n_room;
 };
 
 /*

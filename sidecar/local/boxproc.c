@@ -73,14 +73,17 @@ rsb_boxproc_end(struct rsb_boxproc *proc)
 	if (poll(&p, 1, END_MS) == 0)
 		(void)syscall(SYS_pidfd_send_signal, proc->fd, SIGKILL, NULL, 0);
 	(void)rsb_spawn_wait(proc->pid); /* how it ended says nothing new */
+	rsb_boxgroup_done(&proc->cgroup);
 }
 
 int
-rsb_boxproc_start(
-	struct rsb_boxproc *proc, const char *envd, struct rsb_bytes config, struct rsb_diag *diag)
+rsb_boxproc_start(struct rsb_boxproc *proc, const char *envd, const char *id,
+	struct rsb_bytes config, struct rsb_diag *diag)
 {
-	int r = spawn_it(proc, envd, diag);
+	int r;
 
+	rsb_boxgroup_find(&proc->cgroup, id);
+	r = spawn_it(proc, envd, diag);
 	if (r < 0)
 		return r;
 	r = rsb_fd_send(proc->control, config.data, config.size, NULL, 0);

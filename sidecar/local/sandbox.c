@@ -273,7 +273,7 @@ start(struct rsb_sandbox *s, const struct rsb_sandbox_spec *spec, struct rsb_dia
 		return r;
 	if (rsb_buf_len(&text) > RSB_BOOTCFG_MAX)
 		return rsb_diag_set(diag, -E2BIG, "envVars are too large");
-	r = rsb_boxproc_start(&s->proc, spec->envd, rsb_buf_view(&text), diag);
+	r = rsb_boxproc_start(&s->proc, spec->envd, s->id, rsb_buf_view(&text), diag);
 	explicit_bzero(text.data, text.size);
 	if (r < 0)
 		return r;

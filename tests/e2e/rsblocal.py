@@ -174,6 +174,9 @@ class Sandbox:
         c.close()
         return r.status, r.headers, text
 
+    def is_paused(self):
+        return self.server.call("GET", "/sandboxes/" + self.id)[2].get("state") == "paused"
+
     def health(self):
         return self.request("GET", "/health")[0]
 
@@ -216,7 +219,7 @@ class Sandbox:
         return status, json.loads(text)
 
     def kill(self):
-        if self.server.sanitized:
+        if self.server.sanitized and not self.is_paused():
             self.server.said += self.sh(sanitizer.IN_SANDBOX, user="root").out.decode(errors="replace")
         return self.server.call("DELETE", "/sandboxes/" + self.id)[0]
 

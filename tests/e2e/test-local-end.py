@@ -20,6 +20,11 @@ def descendants(pid):
     return found - {pid}
 
 
+def parent(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as f:
+        return int(f.read().rpartition(")")[2].split()[1])
+
+
 def cgroups(ids):
     found = []
     for root in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified"):
@@ -55,6 +60,20 @@ def kill_leaves_nothing(s):
     c.close()
 
 
+def the_end_of_a_monitor_leaves_nothing(s):
+    for paused in (False, True):
+        a = s.create()
+        monitors = [p for p in descendants(s.child.pid) if parent(p) == s.child.pid]
+        eq(len(monitors), 1)
+        if paused:
+            eq(s.call("POST", f"/sandboxes/{a.id}/pause", {})[0], 204)
+        all_pids = descendants(s.child.pid)
+        os.kill(monitors[0], signal.SIGKILL)
+        wait_for(lambda: s.call("GET", "/sandboxes/" + a.id)[0] == 404)
+        wait_for(lambda: not alive(all_pids))
+        wait_for(lambda: not cgroups([a.id]))
+
+
 def stop_leaves_nothing(program, uid):
     for sig, status in ((signal.SIGTERM, 0), (signal.SIGINT, 0), (signal.SIGKILL, -9)):
         s = Server(program, "--disk", "32M", uid=uid)
@@ -77,5 +96,5 @@ def stop_leaves_nothing(program, uid):
 
 
 localcases.main(
-    shared=[kill_leaves_nothing],
+    shared=[kill_leaves_nothing, the_end_of_a_monitor_leaves_nothing],
     own=[stop_leaves_nothing])

@@ -10,6 +10,47 @@ from rsblocal import read_message, wait_for
 
 CLOCK = 'while :; do cut -d" " -f1 /proc/uptime; sleep 0.02; done >/tmp/clock'
 
+# The same in Python.
+TICK = """
+import ctypes, os, threading, time
+libc = ctypes.CDLL(None)
+last = 0
+def tick():
+    global last
+    now = time.clock_gettime(time.CLOCK_BOOTTIME)
+    if now - last > 0.02:
+        last = now
+        with open("/tmp/clock", "a") as f:
+            print(now, file=f)
+def run():
+    while True:
+        tick()
+        time.sleep(0.02)
+"""
+# Its first thread ends alone: it is a zombie then.
+HEADLESS = TICK + """
+threading.Thread(target=run).start()
+libc.pthread_exit(None)
+"""
+# Each one lives until its child does.
+CHAIN = TICK + """
+while True:
+    tick()
+    if os.fork():
+        os._exit(0)
+"""
+# The first thread waits for a child of vfork that opens a FIFO before it executes, the other one runs.
+VFORK = TICK + """
+threading.Thread(target=run).start()
+os.mkfifo("/tmp/fifo")
+actions, child = ctypes.create_string_buffer(1024), ctypes.c_int()
+args = (ctypes.c_char_p * 2)(b"true", None)
+libc.posix_spawn_file_actions_init(actions)
+libc.posix_spawn_file_actions_addopen(actions, 0, b"/tmp/fifo", os.O_RDONLY, 0)
+libc.posix_spawn(ctypes.byref(child), b"/bin/true", actions, None, args, args)
+os.mkdir("/tmp/spawned")
+"""
+
 
 def facts(s, a):
     return s.call("GET", "/sandboxes/" + a.id)[2]
@@ -28,12 +69,43 @@ def resume(s, a, want=201):
     eq((status, body["sandboxID"], body["envdAccessToken"]), (want, a.id, a.token))
 
 
+def clock(a):
+    return [float(t) for t in a.text("cat /tmp/clock || :").split()]
+
+
+def it_stood_still(a):
+    """For the one second that it was paused; and goes on."""
+    n = len(clock(a))
+    wait_for(lambda: len(clock(a)) > n)
+    ticks = clock(a)
+    gap = max(b - a for a, b in zip(ticks, ticks[1:]))
+    assert gap > 0.8, f"it ran on: {gap}"
+
+
+def stands_still(s, cmd, *args, times=1):
+    """The clock of a command, in a sandbox that is given back."""
+    a = s.create()
+    c, r = a.start(cmd, *args)
+    read_message(r)
+    for _ in range(times):
+        wait_for(lambda: len(clock(a)) > 3)
+        pause(s, a)
+        began = time.monotonic()
+        while time.monotonic() - began < 1:
+            time.sleep(0.1)
+        resume(s, a)
+        it_stood_still(a)
+        a.text("rm /tmp/clock")
+    c.close()
+    return a
+
+
 def what_ran_goes_on(s):
     a = s.create(secure=True)
     boot_id = a.text("cat /proc/sys/kernel/random/boot_id")
     c, r = a.start("/bin/sh", "-c", CLOCK)
     read_message(r)
-    wait_for(lambda: len(a.text("cat /tmp/clock").split()) > 3)
+    wait_for(lambda: len(clock(a)) > 3)
     first = facts(s, a)
     began = time.monotonic()
     pause(s, a)
@@ -47,11 +119,7 @@ def what_ran_goes_on(s):
     resume(s, a)
     eq(facts(s, a)["state"], "running")
     assert facts(s, a)["startedAt"] > first["startedAt"]
-    n = len(a.text("cat /tmp/clock").split())
-    wait_for(lambda: len(a.text("cat /tmp/clock").split()) > n)
-    ticks = [float(t) for t in a.text("cat /tmp/clock").split()]
-    gap = max(b - a for a, b in zip(ticks, ticks[1:]))
-    assert gap > 0.8, f"it ran on: {gap}"
+    it_stood_still(a)
     eq(a.text("cat /proc/sys/kernel/random/boot_id"), boot_id)
     resume(s, a, 200)
     # The stream of before is over; a new one is not.
@@ -105,6 +173,29 @@ def nothing_escapes_it(s):
     eq(a.kill(), 204)
 
 
+def no_namespace_escapes_it(s):
+    a = stands_still(s, "/usr/bin/unshare", "-Urpf", "/usr/bin/unshare", "-Urpf", "/bin/sh", "-c", CLOCK)
+    eq(a.kill(), 204)
+
+
+def no_thread_escapes_it(s):
+    a = stands_still(s, "/usr/bin/python3", "-c", HEADLESS)
+    eq(a.kill(), 204)
+
+
+def no_chain_of_forks_escapes_it(s):
+    a = stands_still(s, "/usr/bin/python3", "-c", CHAIN, times=3)
+    eq(a.kill(), 204)
+
+
+def no_vfork_is_in_its_way(s):
+    a = stands_still(s, "/usr/bin/python3", "-c", VFORK)
+    a.text("[ ! -e /tmp/spawned ] && : >/tmp/fifo")
+    wait_for(lambda: a.sh("[ -e /tmp/spawned ]").code == 0)
+    eq(a.kill(), 204)
+
+
 localcases.main(
-    shared=[what_ran_goes_on, what_is_asked_of_a_paused_one, it_pauses_at_its_end, nothing_escapes_it],
+    shared=[what_ran_goes_on, what_is_asked_of_a_paused_one, it_pauses_at_its_end, nothing_escapes_it,
+            no_namespace_escapes_it, no_thread_escapes_it, no_chain_of_forks_escapes_it, no_vfork_is_in_its_way],
     own=[])
