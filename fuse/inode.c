@@ -304,15 +304,19 @@ rsb_inode_replace(struct rsb_inode **inode)
 {
 	struct rsb_shared_node *shared, *old_shared = rsb_inode_shared(*inode);
 	struct rsb_inode *new, *old = *inode;
-	int r = make(old->set, old->id, &old->attr, &new);
+	int r;
 
-	if (r < 0)
+	/* First: killed in here, there are never two that are not left. */
+	old_shared->type |= RSB_SHARED_NODE_LEFT;
+	r = make(old->set, old->id, &old->attr, &new);
+	if (r < 0) {
+		old_shared->type &= ~RSB_SHARED_NODE_LEFT;
 		return r;
+	}
 	/* All that the sidecar gave counts for the one that goes on. */
 	shared = rsb_inode_shared(new);
 	shared->n_given = old_shared->n_given;
 	old_shared->n_given = 0;
-	old_shared->type |= RSB_SHARED_NODE_LEFT;
 	old->left = true;
 	rsb_inode_note_git(new, old->git_seen);
 	*inode = rsb_inode_ref(new);

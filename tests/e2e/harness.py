@@ -366,24 +366,6 @@ class DelayProxy:
         self.process.wait()
 
 
-def ancestors(pid):
-    while pid > 1:
-        yield pid
-        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as f:
-            pid = int(f.read().rsplit(")", 1)[1].split()[1])
-
-
-def sidecars_of(pid):
-    """Below process pid; one for each sandbox."""
-    found = []
-    for other in map(int, filter(str.isdigit, os.listdir("/proc"))):
-        with contextlib.suppress(OSError), open(f"/proc/{other}/cmdline", "rb") as f:
-            argv = f.read().split(b"\0")
-            if b"--workspace" in argv and b"rsb-sidecar" in argv[0] and pid in ancestors(other):
-                found.append(other)
-    return found
-
-
 def skip_unless_usable():
     if not os.path.exists("/dev/fuse"):
         print("skipped: no /dev/fuse")
