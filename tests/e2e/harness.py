@@ -355,7 +355,9 @@ class DelayProxy:
     def command(self, text):
         self.lines.write(text + "\n")
         self.lines.flush()
-        return self.lines.readline().strip()
+        said = self.lines.readline().strip()
+        check(said and not said.startswith("error"), f"{text}: {said}")
+        return said
 
     def record(self):
         return {k: int(v) for k, v in (w.split("=") for w in self.command("record").split())}

@@ -10,6 +10,7 @@ import errno
 import fcntl
 import os
 import random
+import socket
 import stat
 
 import harness
@@ -192,6 +193,30 @@ def cut_everywhere(world, how, step, seed):
         kinds = {e["kind"] for e in box.events()}
         check("down" in kinds, "it was cut")
         check(not kinds & {"unknown", "epoch", "lost"}, kinds)
+
+
+def test_a_port_that_refuses_is_kept(_world):
+    """Of our own proxy: else another program has it when connections are to be taken again, and the link never comes back."""
+    target = socket.create_server(("127.0.0.1", 0))
+    proxy = harness.DelayProxy(target.getsockname()[1])
+    try:
+        for _ in range(3):
+            proxy.command("refuse on")
+            with socket.socket() as other:
+                equal(other.connect_ex(("127.0.0.1", proxy.port)), errno.ECONNREFUSED)
+            with socket.socket() as other:
+                other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                try:
+                    other.bind(("127.0.0.1", proxy.port))
+                except OSError as e:
+                    equal(e.errno, errno.EADDRINUSE)
+                else:
+                    check(False, "the port was given away")
+            proxy.command("refuse off")
+            socket.create_connection(("127.0.0.1", proxy.port)).close()
+    finally:
+        proxy.close()
+        target.close()
 
 
 def test_cut_before_every_message(world):

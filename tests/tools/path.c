@@ -60,7 +60,8 @@ struct rsb_path {
 	uint64_t next_id;
 	rsb_path_tap_fn tap;
 	void *arg;
-	int fd;
+	int fd;      /* -1: connections are refused */
+	int port_fd; /* never listens: nobody else gets the port meanwhile */
 	uint16_t port;
 };
 
@@ -346,27 +347,41 @@ on_listener(void *arg, uint32_t events)
 	update(conn);
 }
 
+/* Bound to the port, which *port becomes if it was 0; like the others of this path. */
 static int
-start_listening(struct rsb_path *path)
+bind_port(uint16_t *port)
 {
 	struct sockaddr_in sa = { .sin_family = AF_INET,
-		.sin_port = htons(path->port),
+		.sin_port = htons(*port),
 		.sin_addr = { .s_addr = htonl(INADDR_LOOPBACK) } };
 	socklen_t size = sizeof sa;
 	rsb_autoclose int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	int one = 1;
-	int r;
 
 	if (fd < 0)
 		return -errno;
-	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-	if (bind(fd, (struct sockaddr *)&sa, sizeof sa) < 0 || listen(fd, 128) < 0 ||
+	/* not SO_REUSEADDR, which would share it with all who say so too */
+	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof one);
+	if (bind(fd, (struct sockaddr *)&sa, sizeof sa) < 0 ||
 		getsockname(fd, (struct sockaddr *)&sa, &size) < 0)
+		return -errno;
+	*port = ntohs(sa.sin_port);
+	return rsb_steal_fd(&fd);
+}
+
+static int
+start_listening(struct rsb_path *path)
+{
+	rsb_autoclose int fd = bind_port(&path->port);
+	int r;
+
+	if (fd < 0)
+		return fd;
+	if (listen(fd, 128) < 0)
 		return -errno;
 	r = rsb_loop_add(path->loop, fd, EPOLLIN, on_listener, path, &path->listener);
 	if (r < 0)
 		return r;
-	path->port = ntohs(sa.sin_port);
 	path->fd = rsb_steal_fd(&fd);
 	return 0;
 }
@@ -385,9 +400,12 @@ rsb_path_new(struct rsb_loop *loop, uint16_t port, const struct sockaddr_in *tar
 	path->tap = tap;
 	path->arg = arg;
 	path->fd = -1;
+	path->port_fd = -1;
 	path->port = port;
 	rsb_list_init(&path->conns);
 	r = rsb_timer_new(loop, on_timer, path, &path->timer);
+	if (r >= 0)
+		r = path->port_fd = bind_port(&path->port);
 	if (r >= 0)
 		r = start_listening(path);
 	if (r < 0) {
@@ -407,8 +425,8 @@ rsb_path_free(struct rsb_path *path)
 		end_conn(rsb_list_entry(path->conns.next, struct conn, link), true);
 	rsb_source_del(path->listener);
 	rsb_timer_del(path->timer);
-	if (path->fd >= 0)
-		(void)close(path->fd);
+	rsb_cleanup_close(&path->fd);
+	rsb_cleanup_close(&path->port_fd);
 	free(path);
 }
 
