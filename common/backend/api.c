@@ -69,7 +69,7 @@ send_call(struct rsb_api *api, const struct rsb_api_call *call, struct rsb_http_
 		.method = call->method,
 		.url = url,
 		.headers = headers,
-		.timeout_ns = api->timeout_ns,
+		.timeout_ns = call->asks ? api->ask_ns : api->timeout_ns,
 		.once = call->once,
 	};
 	struct rsb_diag why = { 0 };

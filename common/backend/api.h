@@ -13,6 +13,7 @@ struct rsb_api {
 	char *url;        /* without a slash at the end */
 	char *key_header; /* secret */
 	uint64_t timeout_ns;
+	uint64_t ask_ns;         /* of a call that only asks */
 	uint64_t retry_after_ns; /* of the last -EAGAIN */
 	uint64_t date_ns;        /* the server's clock at its latest answer, or ours */
 };
@@ -33,6 +34,7 @@ struct rsb_api_call {
 	const struct rsb_json *body; /* borrowed; NULL: none */
 	const char *what;            /* for the sentence: "cannot ..." */
 	bool once;                   /* must not be sent twice */
+	bool asks;                   /* soon and often: api.ask_ns is its time */
 };
 
 /*

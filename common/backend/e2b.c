@@ -149,7 +149,7 @@ e2b_get(struct rsb_backend *backend, const char *id, struct rsb_sandbox *ret_san
 {
 	char path[PATH_SIZE];
 	const struct rsb_api_call call = {
-		.method = "GET", .path = path, .what = "cannot ask for the sandbox"
+		.method = "GET", .path = path, .what = "cannot ask for the sandbox", .asks = true
 	};
 	int r;
 
@@ -201,7 +201,10 @@ e2b_extend(struct rsb_backend *backend, const char *id, uint64_t ttl_ns, struct 
 	RSB_CLEANUP(rsb_json_freep) struct rsb_json *body = NULL;
 	char path[PATH_SIZE];
 	struct rsb_api_call call = {
-		.method = "POST", .path = path, .what = "cannot prolong the sandbox's life"
+		.method = "POST",
+		.path = path,
+		.what = "cannot prolong the sandbox's life",
+		.asks = true,
 	};
 	int r;
 
@@ -471,6 +474,7 @@ rsb_e2b_new(const struct rsb_e2b_config *config, struct rsb_backend **ret_backen
 	if (r < 0)
 		return r == -EINVAL ? rsb_diag_set(diag, r, "the API key is no key") : r;
 	e2b->api.timeout_ns = config->timeout_ns;
+	e2b->api.ask_ns = config->ask_ns;
 	r = rsb_http_new(&http, &e2b->stream);
 	if (r < 0)
 		return r;

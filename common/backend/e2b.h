@@ -11,6 +11,12 @@
 
 #include "backend/backend.h"
 
+/*
+ * An answer that takes longer was lost with its connection, as after a change of network. The
+ * keeper, which looks for the link meanwhile, asks again.
+ */
+#define RSB_E2B_ASK_NS (10 * RSB_NSEC_PER_SEC)
+
 struct rsb_e2b_config {
 	const char *name;          /* "e2b" or "local"; a literal */
 	const char *api_url;       /* without a slash at the end */
@@ -19,6 +25,7 @@ struct rsb_e2b_config {
 	unsigned int envd_port;    /* 49983 */
 	const char *ca_file;       /* NULL: the system's */
 	uint64_t timeout_ns;       /* of one request */
+	uint64_t ask_ns;           /* of one that asks for a sandbox or prolongs its life */
 	struct rsb_secret api_key; /* copied */
 	/*
 	 * Not NULL: the server is the rsb-local of this directory (backend/local.h), which is

@@ -30,6 +30,7 @@ open_e2b(const struct rsb_config *config, const struct rsb_secret *key,
 		.envd_port = (unsigned int)config->e2b.envd_port,
 		.ca_file = config->e2b.ca_file[0] ? config->e2b.ca_file : NULL,
 		.timeout_ns = config->e2b.request_timeout_ns,
+		.ask_ns = rsb_min(config->e2b.request_timeout_ns, RSB_E2B_ASK_NS),
 		.api_key = *key,
 	};
 	int r = rsb_e2b_new(&e2b, ret_backend, diag);
@@ -50,6 +51,7 @@ open_local(const struct rsb_config *config, char *const *env, struct rsb_backend
 		.domain = "localhost",
 		.envd_port = (unsigned int)config->e2b.envd_port,
 		.timeout_ns = config->e2b.request_timeout_ns,
+		.ask_ns = rsb_min(config->e2b.request_timeout_ns, RSB_E2B_ASK_NS),
 		.local_env = env,
 	};
 	int r;

@@ -25,6 +25,7 @@ struct world {
 	size_t asked_size;
 	unsigned int n_request;
 	int refuse_gzip; /* the status for it; 0: it is taken */
+	bool silent;     /* no answer */
 	struct rsb_sandbox sandbox;
 	struct rsb_diag diag;
 };
@@ -40,6 +41,8 @@ on_request(void *arg, const struct http_server_request *req)
 	world->asked[req->body_size] = '\0';
 	world->asked_size = req->body_size;
 	world->n_request++;
+	if (world->silent)
+		return 0;
 	if (world->refuse_gzip && strstr(req->head, "Content-Encoding: gzip"))
 		http_server_answer(req->fd, world->refuse_gzip, "", "{}");
 	else
@@ -54,7 +57,8 @@ setup(struct world *world)
 		.name = "local",
 		.domain = "example",
 		.envd_port = 49983,
-		.timeout_ns = 10 * RSB_NSEC_PER_SEC,
+		.timeout_ns = 60 * RSB_NSEC_PER_SEC,
+		.ask_ns = 500 * RSB_NSEC_PER_MSEC,
 	};
 	char url[64];
 
@@ -181,6 +185,22 @@ START_TEST(tells_gone_from_everything_else)
 	}
 	ck_assert_int_eq(world.backend->ops->get(world.backend, "a/b", &world.sandbox, &world.diag),
 		-EINVAL);
+	teardown(&world);
+}
+END_TEST
+
+START_TEST(does_not_wait_long_for_an_answer_that_was_lost)
+{
+	struct world world;
+
+	setup(&world);
+	world.silent = true;
+	ck_assert_int_eq(
+		world.backend->ops->get(world.backend, "iabc123", &world.sandbox, &world.diag),
+		-EREMOTEIO);
+	ck_assert_int_eq(
+		world.backend->ops->extend(world.backend, "iabc123", RSB_NSEC_PER_SEC, &world.diag),
+		-EREMOTEIO);
 	teardown(&world);
 }
 END_TEST
@@ -364,6 +384,7 @@ main(void)
 	const TTest *const tests[] = {
 		says_everything_that_a_server_could_guess,
 		tells_gone_from_everything_else,
+		does_not_wait_long_for_an_answer_that_was_lost,
 		shows_the_servers_words_without_its_tricks,
 		uses_the_calls_that_never_shorten_a_life,
 		lists_only_what_carries_the_intent,
