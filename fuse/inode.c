@@ -91,7 +91,8 @@ restore(struct rsb_inodes *inodes, uint32_t index)
 	inode->wire.btime.sec = shared->btime_sec;
 	inode->wire.btime.nsec = shared->btime_nsec;
 	inode->attr.mode = shared->type & S_IFMT;
-	inode->attr.ino = shared->ino;
+	inode->attr.ino = inode->wire.ino;
+	inode->attr.btime = inode->wire.btime;
 	inode->parent = shared->parent;
 	inode->depth_least = shared->depth_least;
 	inode->git_seen = shared->git_seen;
@@ -327,6 +328,13 @@ rsb_inode_replace(struct rsb_inode **inode)
 void
 rsb_inodes_set_epoch(struct rsb_inodes *inodes, uint64_t epoch)
 {
+	struct rsb_inode *inode;
+	size_t cursor = 0;
+
+	/* The next process must not name to a sidecar what an earlier one than its own gave. */
+	while ((inode = rsb_inode_next(inodes, &cursor)))
+		if (inode->nodeid != ROOT_INDEX)
+			rsb_inode_shared(inode)->type |= RSB_SHARED_NODE_LEFT;
 	inodes->epoch = epoch;
 	rsb_inode_root(inodes)->epoch = epoch;
 }

@@ -23,11 +23,6 @@ writes(const struct rsb_sending *call)
 void
 rsb_limbo_put(struct rsb_sending *call)
 {
-	/* How often it has given out a node, the next one is told together with the node. */
-	if (call->op == RSB_OP_forget) {
-		rsb_sending_end(call, -ENOTCONN, NULL);
-		return;
-	}
 	call->in_limbo = true;
 	rsb_list_append(&call->send->limbo, &call->parked);
 }
@@ -137,7 +132,7 @@ rsb_limbo_end(struct rsb_send *send, int r)
 }
 
 void
-rsb_limbo_end_commands(struct rsb_send *send)
+rsb_limbo_end_unentered(struct rsb_send *send)
 {
 	struct rsb_list *pos;
 	struct rsb_list *tmp;
@@ -151,4 +146,5 @@ rsb_limbo_end_commands(struct rsb_send *send)
 		send->n_parked--;
 		rsb_sending_end(call, -ERESTART, NULL);
 	}
+	rsb_send_drop_forgets(send);
 }

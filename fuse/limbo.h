@@ -27,7 +27,10 @@ int rsb_limbo_others(struct rsb_send *send);
 /* It is not made again; r: what its caller is told if it changes nothing, else it is unknown. */
 void rsb_limbo_give_up(struct rsb_sending *call, int r);
 void rsb_limbo_end(struct rsb_send *send, int r);
-/* Of what is parked, commands: they have lost their streams. They end with ERESTART. */
-void rsb_limbo_end_commands(struct rsb_send *send);
+/*
+ * What is not in the ledger and was not sent: commands, which have lost their streams, and what the
+ * sidecar of before was to forget. They end with ERESTART.
+ */
+void rsb_limbo_end_unentered(struct rsb_send *send);
 
 #endif

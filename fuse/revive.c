@@ -301,7 +301,7 @@ rsb_revive_begin(struct rsb_revive *revive, uint64_t fifo)
 	r = rsb_adopt_new(fs, &revive->adopt);
 	rsb_revive_lose_locks(fs);
 	op_dir_again(fs);
-	rsb_limbo_end_commands(fs->send);
+	rsb_limbo_end_unentered(fs->send);
 	rsb_fs_drop_locked(fs);
 	if (r >= 0)
 		r = rsb_limbo_sort(fs->send);

@@ -129,6 +129,9 @@ enter(struct rsb_sending *call, const void *req, uint64_t unique, uint64_t mark)
 
 	if (rsb_ops[call->op].flags & RSB_OP_INLINE)
 		return 0;
+	/* Twice it would take away what was given since; lost it costs the far side memory. */
+	if (call->op == RSB_OP_forget)
+		return 0;
 	r = rsb_codec_encode(rsb_ops[call->op].req, req ? req : &empty, RSB_PROTO_VERSION, &bytes);
 	if (r < 0)
 		return r;
@@ -434,8 +437,7 @@ rsb_send_reset(struct rsb_send *send)
 		send->n_parked--;
 		rsb_sending_end(call, -ENOTCONN, NULL);
 	}
-	rsb_buf_clear(&send->forgets);
-	send->n_forget = 0;
+	rsb_send_drop_forgets(send);
 }
 
 size_t
@@ -485,6 +487,12 @@ rsb_send_flush_forgets(struct rsb_send *send)
 		return;
 	req.nodes = rsb_seq_of(&send->forgets, send->n_forget);
 	rsb_send_post(send, RSB_OP_forget, &req);
+	rsb_send_drop_forgets(send);
+}
+
+void
+rsb_send_drop_forgets(struct rsb_send *send)
+{
 	rsb_buf_clear(&send->forgets);
 	send->n_forget = 0;
 }

@@ -81,5 +81,7 @@ void rsb_send_end_lost(struct rsb_send *send);
 void rsb_send_forget(struct rsb_send *send, uint64_t id, uint64_t n);
 /* Sends what has gathered. */
 void rsb_send_flush_forgets(struct rsb_send *send);
+/* It was of a sidecar that ended: the next one is told how often it has given out a node. */
+void rsb_send_drop_forgets(struct rsb_send *send);
 
 #endif

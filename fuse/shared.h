@@ -45,7 +45,7 @@ struct rsb_shared_chain {
 	uint64_t size;
 };
 
-#define RSB_SHARED_NODE_LEFT 1u /* beside a type: rsb_inode_replace() */
+#define RSB_SHARED_NODE_LEFT 1u /* beside a type: ESTALE; replaced, or of an earlier epoch */
 struct rsb_shared_node {
 	uint64_t id; /* what the sidecar calls it; 0: the slot is free */
 	uint64_t ino;

@@ -232,12 +232,12 @@ class Forgiving(Walker):
         try:
             return super().both(fn)
         except AssertionError as e:
-            (_, results), = e.args
+            (_, _, results), = e.args
             if results[0] == ("errno", errno.EIO):
                 self.n_unknown += 1
                 self.begin_anew()
             else:
-                self.forget_stale()
+                self.forget_stale(e)
             return ("errno", 0)
 
     def list(self):
@@ -257,17 +257,25 @@ class Forgiving(Walker):
         return os.fstat(fds[1]).st_nlink == 0 or os.readlink(f"/proc/self/fd/{fds[1]}").endswith(" (deleted)")
 
     @staticmethod
-    def is_stale(fds):
+    def error_of(fds):
         try:
             os.fsync(fds[0])
         except OSError as e:
-            return e.errno == errno.ESTALE
-        return False
+            return e.errno
+        return 0
 
-    def forget_stale(self):
-        """What went with it had been written, and is missing under the name that it still has."""
-        stale = [fds for fds in self.held if self.may_be_stale(fds) and self.is_stale(fds)]
-        assert stale, "something else differs than what is open without a name"
+    def forget_stale(self, what):
+        """
+        What went with it had been written, and is missing under the name that it still has. A write that was cut in the
+        middle may be seen before its writer is told.
+        """
+        errors = [(fds, self.error_of(fds)) for fds in self.held]
+        if any(error == errno.EIO for _, error in errors):
+            self.n_unknown += 1
+            self.begin_anew()
+            return
+        stale = [fds for fds, error in errors if error == errno.ESTALE and self.may_be_stale(fds)]
+        assert stale, ("something else differs than what is open without a name", what)
         self.n_stale += 1
         if any(os.fstat(fds[1]).st_nlink for fds in stale):
             self.begin_anew()

@@ -16,6 +16,7 @@ class Walker:
         self.random = random.Random(seed)
         self.held = []
         self.n = 0
+        self.doing = None  # with which names
         for root in self.roots:
             os.mkdir(root)
 
@@ -26,18 +27,21 @@ class Walker:
                 results.append(fn(root, which))
             except OSError as e:
                 results.append(("errno", e.errno))
-        assert results[0] == results[1], (self.n, results)
+        assert results[0] == results[1], (self.n, self.doing, results)
         return results[0]
 
     def name(self):
         r = self.random
-        return r.choice(["", "", "/d0", "/d1", "/d1/d0"]) + f"/{r.choice('abcdefgh')}"
+        name = r.choice(["", "", "/d0", "/d1", "/d1/d0"]) + f"/{r.choice('abcdefgh')}"
+        self.doing.append(name)
+        return name
 
     def step(self):
         self.n += 1
-        getattr(self, self.random.choice(
+        self.doing = [self.random.choice(
             ["put", "put", "append", "mkdir", "rmdir", "unlink", "rename", "link", "symlink",
-             "chmod", "truncate", "look", "list", "hold", "hold", "use", "use", "use", "drop"]))()
+             "chmod", "truncate", "look", "list", "hold", "hold", "use", "use", "use", "drop"])]
+        getattr(self, self.doing[0])()
 
     def put(self):
         name, data = self.name(), self.random.randbytes(self.random.choice([0, 10, 5000, 200000]))
@@ -124,6 +128,7 @@ class Walker:
                 return os.fsync(fd)
             st = os.fstat(fd)
             return st.st_size, st.st_nlink, st.st_mode
+        self.doing.append(what)
         self.both(use)
 
     def drop(self):

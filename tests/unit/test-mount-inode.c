@@ -114,7 +114,8 @@ END_TEST
 START_TEST(another_sidecar_voids_all_but_the_root)
 {
 	struct world w;
-	struct rsb_inode *a;
+	struct rsb_inodes *next;
+	struct rsb_inode *a, *b;
 
 	world_new(&w);
 	a = given(&w, 5, 100);
@@ -124,6 +125,19 @@ START_TEST(another_sidecar_voids_all_but_the_root)
 	rsb_inode_unref(a);
 	/* The new one never gave it. */
 	ck_assert_uint_eq(w.forgot_n, 0);
+	/* Also for the next process. */
+	a = given(&w, 6, 100);
+	rsb_inode_looked_up(a);
+	rsb_inodes_set_epoch(w.inodes, 3);
+	b = given(&w, 7, 100);
+	rsb_inode_looked_up(b);
+	ck_assert_int_eq(rsb_inodes_new(w.shared, on_forget, &w, &next), 0);
+	ck_assert_int_eq(rsb_inode_check(rsb_inode_by_nodeid(next, a->nodeid)), -ESTALE);
+	ck_assert_ptr_null(rsb_inode_by_id(next, 6));
+	ck_assert_int_eq(rsb_inode_check(rsb_inode_by_nodeid(next, b->nodeid)), 0);
+	rsb_inodes_free(next);
+	rsb_inode_unref(a);
+	rsb_inode_unref(b);
 	world_free(&w);
 }
 END_TEST

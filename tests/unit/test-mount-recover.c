@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "fuse/ledger.h"
+#include "fuse/limbo.h"
 #include "fuse/recover.h"
 #include "fuse/send.h"
 #include "proto/auth.h"
@@ -195,12 +196,49 @@ START_TEST(lets_go_of_what_is_under_way)
 }
 END_TEST
 
+static unsigned int
+n_call(const struct rsb_shared *shared)
+{
+	unsigned int n = 0;
+
+	for (uint32_t i = 0; i < shared->head.n_call; i++)
+		n += shared->calls[i].state != 0;
+	return n;
+}
+
+/* Said twice it takes away what was given in between. */
+START_TEST(never_gives_back_twice)
+{
+	struct rsb_shared *shared = memory_new();
+	struct life life;
+	unsigned int n;
+
+	life_new(&life, shared);
+	rsb_mutex_lock(&life.fs->lock);
+	n = n_call(shared);
+	ck_assert_uint_eq(rsb_send_pending(life.fs->send), n);
+	rsb_send_forget(life.fs->send, 5, 1);
+	rsb_send_flush_forgets(life.fs->send);
+	ck_assert_uint_eq(rsb_send_pending(life.fs->send), n + 1);
+	ck_assert_uint_eq(n_call(shared), n);
+	/* And what has gathered is not for the next sidecar. */
+	rsb_send_forget(life.fs->send, 5, 1);
+	rsb_limbo_end_unentered(life.fs->send);
+	rsb_send_flush_forgets(life.fs->send);
+	ck_assert_uint_eq(rsb_send_pending(life.fs->send), n + 1);
+	rsb_mutex_unlock(&life.fs->lock);
+	life_end(&life);
+	rsb_shared_free(shared);
+}
+END_TEST
+
 int
 main(void)
 {
 	const TTest *const tests[] = {
 		begins_what_was_in_hand,
 		lets_go_of_what_is_under_way,
+		never_gives_back_twice,
 	};
 
 	return unit_run("mount-recover", tests, RSB_ARRAY_SIZE(tests));

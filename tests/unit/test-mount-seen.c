@@ -169,6 +169,34 @@ START_TEST(a_directory_that_was_moved_is_another_node)
 }
 END_TEST
 
+/* The process that sees it move knows of it only which directory it is. */
+START_TEST(a_directory_that_moves_after_a_crash_is_still_that_one)
+{
+	const struct rsb_attr attr = {
+		.ino = 106, .mode = S_IFDIR | 0755, .nlink = 2, .btime = { .sec = 1, .nsec = 2 }
+	};
+	struct world w;
+	struct rsb_inodes *killed;
+	struct rsb_inode *old, *new, *same;
+
+	world_new(&w);
+	killed = w.inodes;
+	ck_assert_int_eq(rsb_inode_given(killed, 6, &attr, &old), 0);
+	rsb_seen_hint(old, rsb_inode_root(killed), rsb_bytes_str("name"));
+	rsb_inode_looked_up(old);
+	ck_assert_int_eq(rsb_inodes_new(w.shared, on_forget, &w, &w.inodes), 0);
+	new = rsb_inode_ref(rsb_inode_by_id(w.inodes, 6));
+	ck_assert_int_eq(rsb_seen_settle(&new, rsb_inode_root(w.inodes), rsb_bytes_str("new")), 0);
+	ck_assert_uint_ne(new->nodeid, old->nodeid);
+	ck_assert_int_eq(rsb_inode_given(w.inodes, 6, &attr, &same), 0);
+	ck_assert_ptr_eq(same, new);
+	rsb_inode_unref(same);
+	rsb_inode_unref(new);
+	rsb_inodes_free(killed);
+	world_free(&w);
+}
+END_TEST
+
 START_TEST(hints_that_make_a_circle_keep_nothing)
 {
 	struct world w;
@@ -195,6 +223,7 @@ main(void)
 		what_lies_in_a_directory_moves_with_it,
 		a_directory_stays_as_long_as_what_was_seen_in_it,
 		a_directory_that_was_moved_is_another_node,
+		a_directory_that_moves_after_a_crash_is_still_that_one,
 		hints_that_make_a_circle_keep_nothing,
 	};
 
