@@ -37,6 +37,16 @@ def stopped(b):
         b.sidecar.send_signal(signal.SIGCONT)
 
 
+def is_answered_here(b, fn):
+    """Whether it needs nobody over there: a command that has just ended may still keep the cache off."""
+    with stopped(b):
+        later = Later(fn)
+        later.thread.join(1)
+        here = later.done()
+    later.get()
+    return here
+
+
 def test_idle(tmp):
     with box(tmp) as b:
         os.mkdir(b.mount + "/dir")
@@ -258,8 +268,9 @@ def test_what_git_is_being_given(tmp):
             os.stat(name, dir_fd=git)
         shown = mount_ops.get(b.mount + "/.git/config")
         assert b"abbrev" in shown and b"fsmonitor" not in shown
+        wait_until(lambda: is_answered_here(b, lambda: os.stat("config", dir_fd=git)), "nothing of it is asked for")
         with stopped(b):
-            fd = os.open("config", os.O_RDONLY, dir_fd=git)
+            fd = Later(lambda: os.open("config", os.O_RDONLY, dir_fd=git)).get()
             crash(b)
         now = os.pread(fd, 4096, 0)
         assert now == shown, now
