@@ -305,6 +305,7 @@ def test_a_notify_under_way(tmp):
     """The kernel is being told to forget a page that waits for the daemon."""
     with box(tmp) as b:
         mount_ops.put(b.workspace + "/file", b"x" * 8192)
+        wait_until(lambda: is_answered_here(b, lambda: os.stat(b.mount + "/file")), "the kernel may keep it")
         with open(b.mount + "/file", "r+b", buffering=0) as f:
             notifier = b.processes()[1]
             with stopped(b):
