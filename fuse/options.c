@@ -55,7 +55,7 @@ take_number(const char *text, unsigned int max, unsigned int *ret_number)
 
 /* key=value: 1 taken, 0 not one of these. */
 static int
-take_value(struct rsb_options *o, const char *word)
+take_value(struct rsb_options *o, const char *word, struct rsb_diag *diag)
 {
 	const struct {
 		const char *prefix;
@@ -76,8 +76,12 @@ take_value(struct rsb_options *o, const char *word)
 		r = set_text(values[i].place, word + n);
 		return r < 0 ? r : 1;
 	}
-	if (strncmp(word, "crashes=", 8) == 0)
-		return take_number(word + 8, RSB_CRASHES_MAX, &o->crashes);
+	if (strncmp(word, "crashes=", 8) == 0) {
+		r = take_number(word + 8, RSB_CRASHES_MAX, &o->crashes);
+		return r < 0 ? rsb_diag_set(diag, r, "crashes is a number up to %u, not '%s'",
+				       RSB_CRASHES_MAX, word + 8)
+			     : r;
+	}
 	if (strncmp(word, "x-", 2) == 0 || strncmp(word, "comment=", 8) == 0)
 		return 1;
 	return 0;
@@ -151,7 +155,7 @@ take_words(struct rsb_options *o, const char *text, struct rsb_diag *diag)
 		word = strtok_r(NULL, ",", &save)) {
 		r = take_flag(o, word);
 		if (r == 0)
-			r = take_value(o, word);
+			r = take_value(o, word, diag);
 		/* One that mount(8) has put behind others; there is no comma in its value then. */
 		if (r == 0 && is_override(word))
 			r = take_override(o, word) < 0 ? -ENOMEM : 1;

@@ -22,6 +22,8 @@ def test_no_sandbox(world):
     sentence(world.rsb("status", "nobody", check_status=125), "nobody")
     sentence(world.rsb("destroy", "nobody", check_status=125), "nobody")
     sentence(world.run("rsb-mount", "nobody", empty, check_status=1), "nobody")
+    for word in "crashes=1001", "crashes=", "crashes=-1", "crashes=1x":
+        sentence(world.run("rsb-mount", "-o", word, "nobody", empty, check_status=2), "crashes is a number up to 1000")
 
 
 def test_usage(world):
