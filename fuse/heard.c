@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "fuse/heard.h"
 
+#include "fuse/limbo.h"
 #include "fuse/losses.h"
 #include "fuse/relay.h"
 #include "fuse/revive.h"
@@ -87,6 +88,18 @@ on_link_anew(void *arg, uint64_t fifo)
 	rsb_loop_post(heard->loop, &heard->anew);
 }
 
+static uint32_t
+on_early(void *arg, const struct rsb_call_head *head)
+{
+	struct rsb_heard *heard = arg;
+	uint32_t op;
+
+	rsb_mutex_lock(&heard->fs->lock);
+	op = rsb_limbo_answer(heard->fs->send, head);
+	rsb_mutex_unlock(&heard->fs->lock);
+	return op;
+}
+
 static void
 on_locks_lost(void *arg)
 {
@@ -127,6 +140,7 @@ on_chan_reset(void *arg, uint64_t chan, int r)
 const struct rsb_link_ops rsb_heard_ops = {
 	.state = on_state,
 	.anew = on_link_anew,
+	.early = on_early,
 	.locks_lost = on_locks_lost,
 	.chan_data = on_chan_data,
 	.chan_writable = on_chan_writable,

@@ -80,6 +80,30 @@ rsb_limbo_give_up(struct rsb_sending *call, int r)
 	rsb_sending_end(call, writes(call) ? -ENOTCONN : r, NULL);
 }
 
+uint32_t
+rsb_limbo_answer(struct rsb_send *send, const struct rsb_call_head *head)
+{
+	union rsb_sending_rep rep;
+	struct rsb_list *pos;
+
+	rsb_list_for_each (pos, &send->limbo) {
+		struct rsb_sending *call = entry(pos);
+		const struct rsb_message_desc *desc = rsb_ops[call->op].rep;
+		uint32_t op = call->op;
+		int r = head->error;
+
+		if (call->shared->call != head->id)
+			continue;
+		if (r == 0)
+			r = desc->size <= sizeof(rep) ? rsb_codec_decode(desc, head->body, &rep)
+						      : -EMSGSIZE;
+		leave(call);
+		rsb_sending_end(call, r < 0 ? r : 0, r < 0 ? NULL : &rep);
+		return op;
+	}
+	return 0;
+}
+
 /* 1: it is on its way, or has ended; 0: there is no room. */
 static int
 send_again(struct rsb_sending *call)

@@ -11,6 +11,7 @@
  */
 
 #include "fuse/send.h"
+#include "proto/codec.h"
 
 struct rsb_sending;
 
@@ -24,6 +25,8 @@ rsb_nodiscard int rsb_limbo_sort(struct rsb_send *send);
  */
 int rsb_limbo_mutations(struct rsb_send *send, uint64_t fifo);
 int rsb_limbo_others(struct rsb_send *send);
+/* As ops->early of link/link.h. */
+uint32_t rsb_limbo_answer(struct rsb_send *send, const struct rsb_call_head *head);
 /* It is not made again; r: what its caller is told if it changes nothing, else it is unknown. */
 void rsb_limbo_give_up(struct rsb_sending *call, int r);
 void rsb_limbo_end(struct rsb_send *send, int r);

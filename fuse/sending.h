@@ -52,6 +52,10 @@ union rsb_sending_req {
 	char bytes[2048];
 	uint64_t align;
 };
+union rsb_sending_rep {
+	char bytes[2048];
+	uint64_t align;
+};
 /* The request of a call that was entered or parked; its views are into buf. */
 rsb_nodiscard int rsb_sending_decode(
 	struct rsb_sending *call, struct rsb_buf *buf, union rsb_sending_req *ret_req);

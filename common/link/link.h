@@ -16,7 +16,7 @@
 #include <stdbool.h>
 
 #include "proto/chan.h"
-#include "proto/op.h"
+#include "proto/codec.h"
 #include "util/diag.h"
 #include "util/secret.h"
 
@@ -64,6 +64,11 @@ struct rsb_link_ops {
 	 * new_epoch.
 	 */
 	void (*anew)(void *arg, uint64_t fifo);
+	/*
+	 * A reply to a call that is not under way: of which op it is if it is one of those that were
+	 * handed back (ops->anew) and were not made again yet, which has ended then; 0: it is not.
+	 */
+	uint32_t (*early)(void *arg, const struct rsb_call_head *head);
 	/* Locks of calls that were made before this are gone; it comes before LIVE. May be NULL. */
 	void (*locks_lost)(void *arg);
 	/* Streams: as in proto/chan.h. */

@@ -372,6 +372,22 @@ count_done(struct rsb_link *link, uint32_t op)
 		link->saved->fifo_done++;
 }
 
+/*
+ * A reply to what was handed back with ERESTART comes before it is made again, when the process
+ * before us had done so. Else that one asked for it, or the peer made it up.
+ */
+static int
+on_stray(struct rsb_link *link, const struct rsb_call_head *head)
+{
+	uint32_t op = link->ops->early ? link->ops->early(link->arg, head) : 0;
+
+	if (op) {
+		count_done(link, op);
+		return 0;
+	}
+	return head->id < link->first_call ? 0 : -EBADMSG;
+}
+
 static int
 on_reply(struct rsb_link *link, const struct rsb_call_head *head)
 {
@@ -384,9 +400,8 @@ on_reply(struct rsb_link *link, const struct rsb_call_head *head)
 	if (call && call->fn)
 		link->stats.replies++;
 	rsb_mutex_unlock(&link->lock);
-	/* The process before us asked for it, or the peer made it up. */
 	if (!call)
-		return head->id < link->first_call ? 0 : -EBADMSG;
+		return on_stray(link, head);
 	desc = rsb_ops[call->op].rep;
 	if (r == 0)
 		r = rsb_codec_decode(desc, head->body, link->reply);

@@ -73,6 +73,21 @@ on_anew(void *arg, uint64_t fifo)
 	rsb_mutex_unlock(&host->lock);
 }
 
+static uint32_t
+on_early(void *arg, const struct rsb_call_head *head)
+{
+	struct host *host = arg;
+	uint32_t op;
+
+	rsb_mutex_lock(&host->lock);
+	op = head->id == host->early_call ? RSB_OP_wait : 0;
+	host->n_early += op != 0;
+	host->early_r = head->error;
+	rsb_cond_broadcast(&host->cond);
+	rsb_mutex_unlock(&host->lock);
+	return op;
+}
+
 static void
 on_locks_lost(void *arg)
 {
@@ -87,6 +102,7 @@ on_locks_lost(void *arg)
 static const struct rsb_link_ops link_ops = {
 	.state = on_state,
 	.anew = on_anew,
+	.early = on_early,
 	.locks_lost = on_locks_lost,
 	.chan_data = on_data,
 	.chan_writable = on_writable,

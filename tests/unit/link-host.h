@@ -35,6 +35,9 @@ struct host {
 	unsigned int n_anew;       /* {lock} */
 	uint64_t fifo;             /* {lock} of the last one */
 	unsigned int n_locks_lost; /* {lock} */
+	uint64_t early_call;       /* {lock} a wait that was handed back */
+	unsigned int n_early;      /* {lock} replies to it */
+	int early_r;               /* {lock} */
 };
 
 /* Byte number i of the pattern that streams are checked against. */

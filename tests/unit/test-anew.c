@@ -142,6 +142,35 @@ START_TEST(is_gone_on_with_by_the_next_process_of_the_host)
 }
 END_TEST
 
+/* The process before had made the call again, and the reply had not come to it. */
+START_TEST(takes_the_reply_to_what_was_handed_back)
+{
+	struct rsb_link_saved saved = { 0 };
+	struct host host;
+	struct ending revived = { .host = &host };
+	struct rsb_call_opts opts = { .revives = true };
+
+	host_init_saved(&host, &saved);
+	dial_and_wait(&host);
+	fake_sidecar_anew(host.fake, 9);
+	WAIT_UNTIL(&host, host.state == RSB_LINK_DOWN);
+	dial(&host);
+	WAIT_UNTIL(&host, host.n_anew == 1);
+	opts.call = rsb_link_new_call(host.link);
+	host_replace(&host, &saved);
+	host.early_call = opts.call;
+	ck_assert_int_eq(call_wait(&revived, &opts), 0);
+	dial(&host);
+	WAIT_UNTIL(&host, host.n_anew == 2 && revived.n == 1);
+	ck_assert_int_eq(revived.r, -ERESTART);
+	fake_sidecar_answer(host.fake, opts.call);
+	WAIT_UNTIL(&host, host.n_early == 1);
+	ck_assert_int_eq(PEEK(&host, early_r), -EINTR);
+	ck_assert_int_eq(PEEK(&host, state), RSB_LINK_RESYNC);
+	host_done(&host);
+}
+END_TEST
+
 START_TEST(is_over_when_the_session_is_gone_after_all)
 {
 	struct rsb_link_saved saved = { 0 };
@@ -194,6 +223,7 @@ main(void)
 		hands_back_what_was_under_way_and_waits_for_it,
 		begins_once_more_with_a_third_process,
 		is_gone_on_with_by_the_next_process_of_the_host,
+		takes_the_reply_to_what_was_handed_back,
 		is_over_when_the_session_is_gone_after_all,
 		tells_of_lost_locks_once_and_before_anything_else,
 	};

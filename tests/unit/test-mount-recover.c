@@ -11,8 +11,9 @@
 #include "fuse/ledger.h"
 #include "fuse/limbo.h"
 #include "fuse/recover.h"
-#include "fuse/send.h"
+#include "fuse/sending.h"
 #include "proto/auth.h"
+#include "proto/version.h"
 #include "tests/unit/unit.h"
 
 struct life {
@@ -232,6 +233,82 @@ START_TEST(never_gives_back_twice)
 }
 END_TEST
 
+struct heard {
+	unsigned int n;
+	int r;
+	uint64_t ino;
+};
+
+static void
+on_attr(void *arg, int r, const void *rep)
+{
+	const struct rsb_attr_rep *attr = rep;
+	struct heard *heard = arg;
+
+	heard->n++;
+	heard->r = r;
+	heard->ino = attr ? attr->attr.ino : 0;
+}
+
+/* One that was handed back by the link, as it lies there until it is made again. */
+static uint64_t
+put_in_limbo(struct rsb_fs *fs, struct heard *heard)
+{
+	struct rsb_shared_call from = { .op = RSB_OP_getattr, .call = rsb_link_new_call(fs->link) };
+	struct rsb_sending *call = rsb_new(struct rsb_sending);
+
+	ck_assert_ptr_nonnull(call);
+	*call = (struct rsb_sending){
+		.send = fs->send, .op = from.op, .fn = on_attr, .arg = heard
+	};
+	call->serial = UINT64_MAX;
+	rsb_list_init(&call->parked);
+	ck_assert_int_eq(
+		rsb_ledger_call(fs->ledger, &from, (struct rsb_bytes){ 0 }, &call->shared), 0);
+	ck_assert_int_eq(rsb_map_put(&fs->send->calls, call->serial, call), 0);
+	rsb_limbo_put(call);
+	return from.call;
+}
+
+/* The process before had made it again, and was killed before it heard. */
+START_TEST(takes_an_answer_that_comes_before_it_asks_again)
+{
+	const struct rsb_attr_rep rep = { .attr = { .ino = 77, .mode = 0100644, .nlink = 1 } };
+	RSB_CLEANUP(rsb_buf_done) struct rsb_buf buf = { .max = RSB_MESSAGE_MAX };
+	struct rsb_shared *shared = memory_new();
+	struct heard heard = { 0 };
+	struct rsb_call_head head;
+	struct life life;
+	unsigned int n;
+
+	ck_assert_int_eq(
+		rsb_codec_encode(&rsb_desc_rsb_attr_rep, &rep, RSB_PROTO_VERSION, &buf), 0);
+	life_new(&life, shared);
+	rsb_mutex_lock(&life.fs->lock);
+	n = n_call(shared);
+	head = (struct rsb_call_head){ .id = put_in_limbo(life.fs, &heard) };
+	head.body = rsb_buf_view(&buf);
+	head.id++;
+	ck_assert_uint_eq(rsb_limbo_answer(life.fs->send, &head), 0);
+	head.id--;
+	ck_assert_uint_eq(rsb_limbo_answer(life.fs->send, &head), RSB_OP_getattr);
+	ck_assert_uint_eq(heard.n, 1);
+	ck_assert_int_eq(heard.r, 0);
+	ck_assert_uint_eq(heard.ino, 77);
+	ck_assert_uint_eq(n_call(shared), n);
+	ck_assert_uint_eq(rsb_limbo_answer(life.fs->send, &head), 0);
+	/* What makes no sense is an error of it alone. */
+	head.id = put_in_limbo(life.fs, &heard);
+	head.body.size--;
+	ck_assert_uint_eq(rsb_limbo_answer(life.fs->send, &head), RSB_OP_getattr);
+	ck_assert_uint_eq(heard.n, 2);
+	ck_assert_int_lt(heard.r, 0);
+	rsb_mutex_unlock(&life.fs->lock);
+	life_end(&life);
+	rsb_shared_free(shared);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -239,6 +316,7 @@ main(void)
 		begins_what_was_in_hand,
 		lets_go_of_what_is_under_way,
 		never_gives_back_twice,
+		takes_an_answer_that_comes_before_it_asks_again,
 	};
 
 	return unit_run("mount-recover", tests, RSB_ARRAY_SIZE(tests));
