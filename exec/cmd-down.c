@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 
 #include "exec/daemon.h"
+#include "exec/outcome.h"
 #include "exec/report.h"
 #include "exec/snaptake.h"
+#include "exec/syncguard.h"
 #include "exec/synchook.h"
 #include "exec/treesync.h"
 #include "exec/until.h"
 #include "exec/verbs.h"
 #include "exec/where.h"
+#include "keeper/stage.h"
 #include "util/cleanup.h"
 
 struct down {
@@ -28,6 +32,7 @@ struct down {
 	uint64_t changed;
 	uint64_t removed;
 	char until[RSB_UNTIL_SIZE]; /* it runs on */
+	struct rsb_syncguard guard;
 };
 
 /* For the control plane, where the way to the sandbox is cut and the end is forced. */
@@ -125,7 +130,9 @@ sync_out(struct down *down, const struct rsb_where *where, char **env, struct rs
 		.session = &session,
 		.out = true,
 		.delete_many = down->delete_many,
+		.guard = &down->guard,
 		.again = down->told };
+	int sig;
 	int r;
 
 	if (down->by_command)
@@ -149,6 +156,10 @@ sync_out(struct down *down, const struct rsb_where *where, char **env, struct rs
 	down->by_command = sync.key;
 	r = judge(down, where, &sync, r, diag);
 	rsb_treesync_done(&sync);
+	sig = rsb_syncguard_release(&down->guard);
+	/* The sync is whole, and that was all that could not be interrupted. */
+	if (r == 0 && sig)
+		rsb_outcome_die_by(sig);
 	return r;
 }
 
@@ -172,6 +183,8 @@ stop(struct down *down, const struct rsb_where *where, char **env, struct rsb_di
 	if (!down->no_sync)
 		r = sync_out(down, where, env, diag);
 	down->with_mount = false;
+	if (r == 0)
+		rsb_syncguard_past(&down->guard);
 	if (r == 0)
 		r = rsb_daemon_stop(where, down->force, diag);
 	return r ? r : sync_out(down, where, env, diag);
@@ -284,16 +297,36 @@ say(const struct down *down, const struct rsb_state *state)
 	return 0;
 }
 
+/* What a sync that was killed left there. */
+static void
+sweep(const struct rsb_where *where)
+{
+	const char *path = where->state.local_dir;
+	rsb_autoclose int fd = path[0] ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+
+	if (fd >= 0)
+		rsb_stage_sweep(fd);
+}
+
 static int
 bring_down(struct down *down, const char *name, char **env, struct rsb_diag *diag)
 {
 	RSB_CLEANUP(rsb_where_done) struct rsb_where where = { 0 };
 	const bool asked = down->how >= 0;
+	int status = 0;
 	int r;
 
+	down->guard = (struct rsb_syncguard){ .verb = down->verb,
+		.name = where.state.name,
+		.dir = where.state.local_dir,
+		.ends = true };
 	r = rsb_where_find(name, env, &where, diag);
 	if (r >= 0)
-		r = stop(down, &where, env, diag);
+		r = rsb_syncguard_begin(&down->guard, &status);
+	if (r != 0)
+		return r < 0 ? r : status;
+	sweep(&where);
+	r = stop(down, &where, env, diag);
 	if (r > 0)
 		return r;
 	if (r >= 0)
