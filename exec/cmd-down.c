@@ -28,6 +28,7 @@ struct down {
 	bool with_mount; /* it is not taken away yet */
 	bool by_command; /* what syncs was one, which is run once */
 	bool told;       /* what does not come out by a rule */
+	bool is_gone;    /* it was already, which does no harm by force */
 	bool is_out;     /* what changed in it is in the directory that it came from */
 	uint64_t changed;
 	uint64_t removed;
@@ -178,6 +179,11 @@ stop(struct down *down, const struct rsb_where *where, char **env, struct rsb_di
 		down->cut_off = look.cut_off;
 	down->is_mounted = look.mounted;
 	down->with_mount = true;
+	/* Else it would be known only when everything has come. */
+	if (look.mounted && !down->force)
+		r = rsb_daemon_check_unused(where, diag);
+	if (r < 0)
+		return r;
 	if (look.mounted && !down->cut_off && !down->no_sync)
 		rsb_treesync_settle(where->socket);
 	if (!down->no_sync)
@@ -237,6 +243,14 @@ keep_snapshot(struct down *down, const struct rsb_where *where, struct rsb_verb_
 			stderr, "rsb down: no snapshot is taken: %s\n", rsb_diag_text(&diag, r));
 }
 
+/* By force, what is to be done with it is done when it is gone. */
+static int
+pass_gone(struct down *down, int r)
+{
+	down->is_gone = r == -ENOENT && down->force;
+	return down->is_gone ? 0 : r;
+}
+
 static int
 end_sandbox(struct down *down, const struct rsb_where *where, bool asked, char **env,
 	struct rsb_diag *diag)
@@ -256,12 +270,13 @@ end_sandbox(struct down *down, const struct rsb_where *where, bool asked, char *
 		if (r == -EBUSY)
 			return 0; /* paused already */
 		if (r == -ENOENT)
-			return rsb_state_say_gone(where->state.name, diag);
+			return pass_gone(down, rsb_state_say_gone(where->state.name, diag));
 		return r == -EOPNOTSUPP ? leave(down, &session, asked, diag) : r;
 	default:
 		if (down->cut_off)
 			return 0;
-		return rsb_until_ask(session.backend, &session.state, down->until, diag);
+		return pass_gone(down,
+			rsb_until_ask(session.backend, &session.state, down->until, diag));
 	}
 }
 
@@ -281,7 +296,7 @@ say(const struct down *down, const struct rsb_state *state)
 	if (down->common->json) {
 		rsb_report_init(&report);
 		rsb_report_sandbox(&report, state);
-		rsb_report_str(&report, "end", ends[down->how].word);
+		rsb_report_str(&report, "end", down->is_gone ? "gone" : ends[down->how].word);
 		rsb_report_bool(&report, "synced", down->is_out);
 		rsb_report_number(&report, "changed", down->changed);
 		rsb_report_number(&report, "removed", down->removed);
@@ -293,8 +308,24 @@ say(const struct down *down, const struct rsb_state *state)
 		(void)printf("%s synced out to %s: %llu changed, %llu removed\n", state->name,
 			state->local_dir, (unsigned long long)down->changed,
 			(unsigned long long)down->removed);
-	(void)printf("%s is down%s%s\n", state->name, ends[down->how].text, down->until);
+	(void)printf("%s is down%s%s\n", state->name,
+		down->is_gone ? "; its sandbox was gone already" : ends[down->how].text,
+		down->until);
 	return 0;
+}
+
+/* What failed came after a sync: that is not undone. */
+static int
+say_synced(const struct down *down, const struct rsb_where *where, int r, struct rsb_diag *diag)
+{
+	struct rsb_diag why = *diag;
+
+	if (!down->changed && !down->removed)
+		return r;
+	return rsb_diag_set(diag, r,
+		"%s; before that it was synced out to %s: %llu changed, %llu removed",
+		rsb_diag_text(&why, r), where->state.local_dir, (unsigned long long)down->changed,
+		(unsigned long long)down->removed);
 }
 
 /* What a sync that was killed left there. */
@@ -331,7 +362,7 @@ bring_down(struct down *down, const char *name, char **env, struct rsb_diag *dia
 		return r;
 	if (r >= 0)
 		r = end_sandbox(down, &where, asked, env, diag);
-	return r < 0 ? r : say(down, &where.state);
+	return r < 0 ? say_synced(down, &where, r, diag) : say(down, &where.state);
 }
 
 static int

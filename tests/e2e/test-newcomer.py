@@ -257,6 +257,20 @@ def test_a_sandbox_that_is_gone(world):
         world.rsb("destroy", box.name)
 
 
+def test_by_force_what_is_gone_is_down(world):
+    source = world.fresh("src")
+    for how in ((), ("--leave",), ("--kill",)):
+        with named(world, "away") as name:
+            world.rsb("up", "--name", name, source)
+            os.kill(world.local_server()["pid"], signal.SIGKILL)
+            r = world.rsb("down", "-f", *how, name)
+            check(r.stdout.startswith(b"away is down"), r.stdout)
+            if "--kill" not in how:
+                equal(answer(world.rsb("down", "-f", "--json", *how, name))["end"], "gone", how)
+                check(b"its sandbox was gone already" in world.rsb("down", "-f", *how, name).stdout, how)
+                sentence(world.rsb("down", *how, name, check_status=125), "is gone")
+
+
 def test_a_shell_in_the_mount(world):
     with world.sandbox() as box:
         script = f"echo $$; rsb {{}} {box.name}; exit $?"

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Syncs that somebody ends, or that would never end by themselves."""
 
+import array
 import contextlib
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import time
 
@@ -164,6 +166,26 @@ def test_what_has_begun_is_finished(world):
             equal(names(box), ["file", "many"], "no stage is left")
             box.sh("rm -r many")
             world.rsb("sync", "out", "--delete-many", box.name)
+
+
+def test_down_looks_first_who_uses_the_mount(world):
+    with project(world) as box:
+        src = pathlib.Path(box.source, "file")
+        box.sh("echo -n new > file")
+        with subprocess.Popen(["sleep", "1000"], cwd=box.mount) as p:
+            r = world.rsb("down", box.name, check_status=125)
+            p.kill()
+        sentence(r, f"in use by {p.pid} (sleep)")
+        equal(src.read_text(encoding="utf-8"), "old", "nothing has come yet")
+        # What is on its way between two processes is open, and no process has it.
+        one, two = socket.socketpair()
+        with one, two:
+            fd = os.open(box.path("file"), os.O_RDONLY)
+            one.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))])
+            os.close(fd)
+            r = world.rsb("down", box.name, check_status=125)
+        sentence(r, "is in use", f"synced out to {box.source}: 1 changed, 0 removed")
+        equal(src.read_text(encoding="utf-8"), "new")
 
 
 harness.main(globals())
