@@ -56,8 +56,8 @@ open_session(const struct down *down, const struct rsb_where *where, char **env,
 
 /* 0: nothing could come, it is paused to stay so. -ENOENT with a sentence: it is gone. */
 static int
-has_something(
-	const struct down *down, const struct rsb_verb_session *session, struct rsb_diag *diag)
+has_something(const struct down *down, const struct rsb_where *where,
+	const struct rsb_verb_session *session, struct rsb_diag *diag)
 {
 	RSB_CLEANUP(rsb_sandbox_done) struct rsb_sandbox sandbox = { 0 };
 	struct rsb_backend *backend = session->backend;
@@ -65,7 +65,7 @@ has_something(
 	int r = backend->ops->get(backend, session->state.sandbox_id, &sandbox, NULL);
 
 	if (r == -ENOENT)
-		return rsb_state_say_gone(session->state.name, diag);
+		return rsb_state_say_gone(where->root, where->state.name, diag);
 	return r < 0 || ends || sandbox.state != RSB_SANDBOX_PAUSED;
 }
 
@@ -147,7 +147,7 @@ sync_out(struct down *down, const struct rsb_where *where, char **env, struct rs
 	if (down->no_sync || !session.config.sync.out_on_down || !session.state.local_dir[0] ||
 		(down->force && down->cut_off) || !has_its_turn(down, &session))
 		return 0;
-	r = has_something(down, &session, diag);
+	r = has_something(down, where, &session, diag);
 	if (r == -ENOENT && down->force)
 		return 0; /* what is to be done with it is done */
 	if (r <= 0)
@@ -207,7 +207,7 @@ leave(struct down *down, const struct rsb_verb_session *session, bool asked, str
 {
 	const char *name = session->state.name;
 
-	(void)rsb_until_ask(session->backend, &session->state, down->until, NULL);
+	(void)rsb_until_ask(session->backend, &session->state, down->until);
 	if (!asked && down->is_out) {
 		down->how = RSB_CONFIG_DOWN_LEAVE;
 		return 0;
@@ -270,13 +270,16 @@ end_sandbox(struct down *down, const struct rsb_where *where, bool asked, char *
 		if (r == -EBUSY)
 			return 0; /* paused already */
 		if (r == -ENOENT)
-			return pass_gone(down, rsb_state_say_gone(where->state.name, diag));
+			return pass_gone(
+				down, rsb_state_say_gone(where->root, where->state.name, diag));
 		return r == -EOPNOTSUPP ? leave(down, &session, asked, diag) : r;
 	default:
 		if (down->cut_off)
 			return 0;
+		r = rsb_until_ask(session.backend, &session.state, down->until);
 		return pass_gone(down,
-			rsb_until_ask(session.backend, &session.state, down->until, diag));
+			r == -ENOENT ? rsb_state_say_gone(where->root, where->state.name, diag)
+				     : r);
 	}
 }
 
