@@ -7,13 +7,12 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "exec/input.h"
 #include "exec/output.h"
+#include "exec/spawnreq.h"
 #include "proto/codec.h"
-#include "proto/version.h"
 
 #define LET_GO_NS (2 * RSB_NSEC_PER_SEC)
 #define SECOND_INT_NS (2 * RSB_NSEC_PER_SEC)
@@ -332,50 +331,6 @@ watch_signals(struct state *s)
 	return rsb_loop_add(s->loop, s->signal_fd, EPOLLIN, on_signal, s, &s->signals);
 }
 
-static int
-add_strings(char *const *list, struct rsb_buf *out, uint64_t *ret_n)
-{
-	uint64_t n = 0;
-
-	for (; list[n]; n++) {
-		int r = rsb_seq_append_bytes(rsb_bytes_str(list[n]), out);
-
-		if (r < 0)
-			return r;
-	}
-	*ret_n = n;
-	return 0;
-}
-
-static int
-send_spawn(struct state *s, const struct rsb_run *run, struct rsb_diag *diag)
-{
-	RSB_CLEANUP(rsb_buf_done) struct rsb_buf argv = { .max = RSB_MESSAGE_MAX };
-	RSB_CLEANUP(rsb_buf_done) struct rsb_buf env = { .max = RSB_MESSAGE_MAX };
-	struct rsb_spawn_req req = { .proc = s->proc, .cwd = rsb_bytes_str(run->cwd) };
-	mode_t mask = umask(0);
-	uint64_t n_argv;
-	uint64_t n_env;
-	int r;
-
-	(void)umask(mask);
-	req.umask = mask;
-	req.flags = run->no_stdin ? RSB_SPAWN_STDIN_NULL : 0;
-	r = add_strings(run->argv, &argv, &n_argv);
-	if (r >= 0)
-		r = add_strings((char *const *)(uintptr_t)run->env, &env, &n_env);
-	if (r < 0)
-		return r;
-	req.argv = rsb_seq_of(&argv, n_argv);
-	req.env = rsb_seq_of(&env, n_env);
-	r = rsb_client_call(s->client, RSB_OP_spawn, &req, on_spawned, s);
-	if (r == -EMSGSIZE || r == -EINVAL)
-		return rsb_diag_set(
-			diag, -E2BIG, "the arguments and the environment are too large");
-	s->asked = r >= 0;
-	return r;
-}
-
 static void
 on_losses(void *arg, int r, const void *rep)
 {
@@ -433,7 +388,8 @@ start(struct state *s, const struct rsb_run *run, struct rsb_diag *diag)
 		r = rsb_client_call(
 			s->client, RSB_OP_ctl_losses, NULL, on_losses, (void *)(uintptr_t)run);
 	if (r >= 0)
-		r = send_spawn(s, run, diag);
+		r = rsb_spawnreq_send(s->client, run, s->proc, on_spawned, s, diag);
+	s->asked = r >= 0;
 	/* Behind it at once: the command's end then comes without another trip. */
 	wait.proc = s->proc;
 	if (r >= 0)
