@@ -2,6 +2,7 @@
 #include "exec/outcome.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,6 +77,16 @@ ended_with_sidecar(const struct rsb_run_result *result)
 	return NULL;
 }
 
+static void
+say_cut(const char *program, const struct rsb_run_result *result)
+{
+	(void)fprintf(stderr,
+		"%s: lost: only %" PRIu64 " of %" PRIu64
+		" bytes of the command's output came; the command itself had ended %s %d\n",
+		program, result->came, result->output, result->signal ? "by signal" : "with status",
+		result->signal ? result->signal : result->code);
+}
+
 void
 rsb_outcome_exit(const char *program, const struct rsb_run *run,
 	const struct rsb_run_result *result, const struct rsb_diag *diag)
@@ -104,6 +115,9 @@ rsb_outcome_exit(const char *program, const struct rsb_run *run,
 	case RSB_RUN_UNWRITTEN:
 		(void)fprintf(stderr, "%s: lost: the command's output cannot be written: %s\n",
 			program, strerror(-result->error));
+		exit(RSB_EXIT_FAILED);
+	case RSB_RUN_CUT:
+		say_cut(program, result);
 		exit(RSB_EXIT_FAILED);
 	case RSB_RUN_LOST:
 	default:

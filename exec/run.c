@@ -7,13 +7,12 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "exec/input.h"
 #include "exec/output.h"
+#include "exec/spawnreq.h"
 #include "proto/codec.h"
-#include "proto/version.h"
 
 #define LET_GO_NS (2 * RSB_NSEC_PER_SEC)
 #define SECOND_INT_NS (2 * RSB_NSEC_PER_SEC)
@@ -23,8 +22,10 @@ struct out {
 	struct state *state;
 	struct rsb_output *output;
 	uint64_t chan;
+	uint64_t received;
 	uint64_t expected; /* size of what came before the command's end, once that is known */
 	bool ended;        /* nobody holds it any more, or we do not want it */
+	bool cut;          /* no more of it comes, whatever there was */
 };
 
 struct state {
@@ -42,10 +43,13 @@ struct state {
 	int signal_fd;
 	int early_r; /* of an output or the wait, before the command is known to run */
 	int write_r; /* why output is missing */
+	int lost_r;  /* why no answer, or no output, may come any more */
 	bool asked;  /* for the command: only its answer says now that it did not begin */
 	bool began;
 	bool abandoned; /* the user had no patience: all of it ends with us */
-	bool ended;     /* the command: result is set */
+	bool ended;     /* the command: its own end is in result */
+	bool lost;      /* from now on we only write what has come */
+	bool silent;    /* no stream says anything more, be it that it ends */
 	bool drained;   /* others had their time to write after it */
 	bool finished;  /* we may leave */
 };
@@ -53,32 +57,10 @@ struct state {
 static void
 finish(struct state *s, enum rsb_run_end end, int error)
 {
-	if (!s->ended) {
-		s->result->end = end;
-		s->result->error = error;
-	}
-	s->ended = true;
-	s->finished = true;
-	rsb_loop_stop(s->loop);
-}
-
-/*
- * All that the command itself wrote has been handed to our descriptors, and so has what others
- * wrote that hold its streams, for as long as we wait for those.
- */
-static void
-check_finished(struct state *s)
-{
-	if (!s->ended || s->finished)
+	if (s->finished)
 		return;
-	for (int i = 0; i < 2; i++) {
-		struct out *out = &s->outs[i];
-
-		if (rsb_chan_offset(rsb_client_chans(s->client), out->chan) < out->expected)
-			return;
-		if (!rsb_output_empty(out->output) || !(out->ended || s->drained))
-			return;
-	}
+	s->result->end = end;
+	s->result->error = error;
 	s->finished = true;
 	rsb_loop_stop(s->loop);
 }
@@ -88,6 +70,61 @@ static enum rsb_run_end
 cut_off(const struct state *s)
 {
 	return s->began ? RSB_RUN_LOST : s->asked ? RSB_RUN_UNKNOWN : RSB_RUN_FAILED;
+}
+
+/* The command's own status is for who has all of its output. */
+static void
+settle(struct state *s)
+{
+	struct rsb_run_result *result = s->result;
+
+	for (int i = 0; i < 2 && s->ended; i++) {
+		result->output += s->outs[i].expected;
+		result->came += rsb_min(s->outs[i].received, s->outs[i].expected);
+	}
+	if (!s->ended)
+		finish(s, cut_off(s), s->lost_r);
+	else if (result->came < result->output)
+		finish(s, RSB_RUN_CUT, s->lost_r);
+	else
+		finish(s, result->end, 0);
+}
+
+/*
+ * All that the command itself wrote has been handed to our descriptors, and so has what others
+ * wrote that hold its streams, for as long as we wait for those; or what there is of it, when no
+ * more can come.
+ */
+static void
+check_finished(struct state *s)
+{
+	if (s->finished || !(s->ended || s->lost))
+		return;
+	for (int i = 0; i < 2; i++) {
+		struct out *out = &s->outs[i];
+		bool over = out->ended || out->cut || s->silent;
+
+		if (!rsb_output_empty(out->output))
+			return;
+		if (!over && (s->lost || !s->drained || out->received < out->expected))
+			return;
+	}
+	settle(s);
+}
+
+/*
+ * With these a daemon ends all streams of a command that began, which is said behind what it still
+ * had of them. Otherwise they may stay open for ever.
+ */
+static void
+lose(struct state *s, int r)
+{
+	if (s->finished)
+		return;
+	s->lost = true;
+	s->lost_r = s->lost_r ? s->lost_r : r;
+	s->silent = s->silent || !s->began || (r != -EOWNERDEAD && r != -ENOTCONN);
+	check_finished(s);
 }
 
 static struct out *
@@ -135,6 +172,7 @@ on_chan_data(void *arg, uint64_t chan, struct rsb_bytes data, bool fin)
 
 	/* It may come before the answer to the spawn, and whoever reads it may send us a signal. */
 	s->began = s->began || data.size > 0;
+	out->received += data.size;
 	out->ended = out->ended || fin;
 	if (r < 0)
 		close_out(out, r);
@@ -162,9 +200,10 @@ on_chan_reset(void *arg, uint64_t chan, int r)
 		s->input = NULL;
 		return;
 	}
+	out_of(s, chan)->cut = true;
 	/* A command that does not begin has no streams: the answer to its spawn says why. */
 	if (s->began)
-		finish(s, RSB_RUN_LOST, r);
+		lose(s, r);
 	else
 		s->early_r = r;
 }
@@ -174,7 +213,8 @@ on_closed(void *arg, int r)
 {
 	struct state *s = arg;
 
-	finish(s, cut_off(s), r);
+	s->silent = true;
+	lose(s, r);
 }
 
 static const struct rsb_client_ops client_ops = {
@@ -218,7 +258,9 @@ on_exit_known(void *arg, int r, const void *rep)
 		return;
 	}
 	if (r < 0) {
-		finish(s, RSB_RUN_LOST, r);
+		/* A link that failed for good ends calls, and leaves the streams alone. */
+		s->silent = s->silent || r == -ENOTCONN;
+		lose(s, r);
 		return;
 	}
 	s->result->end = wait->exited ? RSB_RUN_EXITED : RSB_RUN_SIGNALED;
@@ -250,11 +292,15 @@ on_spawned(void *arg, int r, const void *rep)
 
 	/* Nothing more is known of what was sent. */
 	if (r == -EOWNERDEAD || r == -ENOTCONN) {
-		finish(s, cut_off(s), r);
+		lose(s, r);
+		return;
+	}
+	if (r < 0 && s->began) {
+		lose(s, r);
 		return;
 	}
 	if (r < 0) {
-		finish(s, s->began ? RSB_RUN_LOST : RSB_RUN_FAILED, r);
+		finish(s, RSB_RUN_FAILED, r);
 		return;
 	}
 	if (spawn->stage != 0) {
@@ -264,7 +310,7 @@ on_spawned(void *arg, int r, const void *rep)
 	}
 	s->began = true;
 	if (s->early_r < 0)
-		finish(s, RSB_RUN_LOST, s->early_r);
+		lose(s, s->early_r);
 }
 
 static void
@@ -300,15 +346,14 @@ on_signal(void *arg, uint32_t events)
 	 * Before it runs and after its end there is nobody to forward to; at the third time no
 	 * patience.
 	 */
-	if (!s->began || s->ended || s->n_int > 2) {
-		s->ended = false;
+	if (!s->began || s->ended || s->lost || s->n_int > 2) {
 		s->abandoned = true;
 		s->result->signal = (int)info.ssi_signo;
 		finish(s, RSB_RUN_SIGNALED, 0);
 		return;
 	}
 	if (rsb_client_call(s->client, RSB_OP_signal, &req, on_signalled, s) < 0)
-		finish(s, RSB_RUN_LOST, -ENOTCONN);
+		lose(s, -ENOTCONN);
 }
 
 /* What was ignored when we were started (nohup, background jobs of a shell) stays ignored. */
@@ -329,50 +374,6 @@ watch_signals(struct state *s)
 	if (s->signal_fd < 0)
 		return -errno;
 	return rsb_loop_add(s->loop, s->signal_fd, EPOLLIN, on_signal, s, &s->signals);
-}
-
-static int
-add_strings(char *const *list, struct rsb_buf *out, uint64_t *ret_n)
-{
-	uint64_t n = 0;
-
-	for (; list[n]; n++) {
-		int r = rsb_seq_append_bytes(rsb_bytes_str(list[n]), out);
-
-		if (r < 0)
-			return r;
-	}
-	*ret_n = n;
-	return 0;
-}
-
-static int
-send_spawn(struct state *s, const struct rsb_run *run, struct rsb_diag *diag)
-{
-	RSB_CLEANUP(rsb_buf_done) struct rsb_buf argv = { .max = RSB_MESSAGE_MAX };
-	RSB_CLEANUP(rsb_buf_done) struct rsb_buf env = { .max = RSB_MESSAGE_MAX };
-	struct rsb_spawn_req req = { .proc = s->proc, .cwd = rsb_bytes_str(run->cwd) };
-	mode_t mask = umask(0);
-	uint64_t n_argv;
-	uint64_t n_env;
-	int r;
-
-	(void)umask(mask);
-	req.umask = mask;
-	req.flags = run->no_stdin ? RSB_SPAWN_STDIN_NULL : 0;
-	r = add_strings(run->argv, &argv, &n_argv);
-	if (r >= 0)
-		r = add_strings((char *const *)(uintptr_t)run->env, &env, &n_env);
-	if (r < 0)
-		return r;
-	req.argv = rsb_seq_of(&argv, n_argv);
-	req.env = rsb_seq_of(&env, n_env);
-	r = rsb_client_call(s->client, RSB_OP_spawn, &req, on_spawned, s);
-	if (r == -EMSGSIZE || r == -EINVAL)
-		return rsb_diag_set(
-			diag, -E2BIG, "the arguments and the environment are too large");
-	s->asked = r >= 0;
-	return r;
 }
 
 static void
@@ -432,7 +433,8 @@ start(struct state *s, const struct rsb_run *run, struct rsb_diag *diag)
 		r = rsb_client_call(
 			s->client, RSB_OP_ctl_losses, NULL, on_losses, (void *)(uintptr_t)run);
 	if (r >= 0)
-		r = send_spawn(s, run, diag);
+		r = rsb_spawnreq_send(s->client, run, s->proc, on_spawned, s, diag);
+	s->asked = r >= 0;
 	/* Behind it at once: the command's end then comes without another trip. */
 	wait.proc = s->proc;
 	if (r >= 0)
@@ -469,9 +471,9 @@ rsb_run(const struct rsb_run *run, struct rsb_run_result *ret_result, struct rsb
 	r = start(&s, run, diag);
 	if (r >= 0)
 		r = rsb_loop_run(s.loop);
-	if (r < 0 && !s.ended) {
-		ret_result->end = cut_off(&s);
-		ret_result->error = r;
+	if (r < 0 && !s.finished) {
+		s.lost_r = r;
+		settle(&s);
 	}
 	if (ret_result->end == RSB_RUN_FAILED && !s.asked && ret_result->error == -ENOTCONN)
 		ret_result->unreached = true; /* it went just after it had taken us */

@@ -34,6 +34,7 @@ enum rsb_run_end {
 	RSB_RUN_UNKNOWN,   /* it was asked for, and may have begun: error */
 	RSB_RUN_UNWRITTEN, /* it ended, but not all of its output could be written: error */
 	RSB_RUN_LOST,      /* after it began we lost sight of it: error */
+	RSB_RUN_CUT,       /* it ended by code or signal, but output is missing: output, came */
 };
 
 struct rsb_run_result {
@@ -43,6 +44,9 @@ struct rsb_run_result {
 	int error;      /* negative errno */
 	bool unreached; /* FAILED: the daemon was gone, so that nothing was asked of it */
 	uint32_t stage; /* RSB_SPAWN_STAGE_* */
+	/* CUT: bytes that the command wrote to the streams that had a reader, and of these came. */
+	uint64_t output;
+	uint64_t came;
 };
 
 /*

@@ -278,8 +278,8 @@ on_frame(void *arg, const struct rsb_frame *frame)
 		rsb_guest_kick(client);
 		return;
 	}
-	rsb_relay_credit(client);
 	rsb_guest_pump(client);
+	rsb_relay_credit(client);
 }
 
 static void

@@ -14,6 +14,8 @@ struct rsb_pipe {
 	unsigned int flags;
 	uint64_t written[N_STREAM];  /* to the client's buffer */
 	uint64_t credited[N_STREAM]; /* of these, what the link got credit for */
+	int reset_r[N_STREAM];       /* the link's, behind what the client has not got; 0: none */
+	bool fin[N_STREAM];          /* the client's buffer has all of it */
 	struct rsb_buf in;           /* from the client, not yet taken by the link */
 	bool in_fin;
 };
@@ -91,11 +93,32 @@ rsb_pipe_near_reset(struct rsb_pipe *pipe, uint64_t chan, int r)
 
 /* ---- towards the client ---- */
 
+/* A reset would throw away what waits for the client, who may be slow, and came before. */
+static void
+pass_resets(struct rsb_pipe *pipe)
+{
+	struct rsb_chans *chans = rsb_guest_chans(pipe->client);
+	bool passed = false;
+
+	for (unsigned int i = 1; i < N_STREAM; i++) {
+		uint64_t near = pipe->near * 4 + i;
+
+		if (!pipe->reset_r[i] || rsb_chan_unsent(chans, near))
+			continue;
+		rsb_chan_reset(chans, near, pipe->reset_r[i]);
+		pipe->reset_r[i] = 0;
+		passed = true;
+	}
+	if (passed)
+		rsb_guest_pump(pipe->client);
+}
+
 void
 rsb_pipe_credit(struct rsb_pipe *pipe)
 {
 	struct rsb_chans *chans = rsb_guest_chans(pipe->client);
 
+	pass_resets(pipe);
 	for (unsigned int i = 1; i < N_STREAM; i++) {
 		uint64_t held = RSB_CHAN_WINDOW_MAX - rsb_chan_room(chans, pipe->near * 4 + i);
 		uint64_t taken = pipe->written[i] - rsb_min(held, pipe->written[i]);
@@ -129,11 +152,32 @@ give(struct rsb_pipe *pipe, const struct event *event)
 	}
 	if (n >= 0) {
 		pipe->written[i] += event->size;
+		pipe->fin[i] = event->fin;
 		rsb_guest_pump(pipe->client);
 		return;
 	}
 	/* Nobody reads it: away with it, so that the command goes on. */
 	rsb_link_chan_consume(pipe->pipes->link, event->chan, event->size);
+}
+
+static void
+take_reset(struct rsb_pipe *pipe, const struct event *event)
+{
+	unsigned int i = (unsigned int)(event->chan % 4);
+
+	if (i == 0) {
+		rsb_buf_clear(&pipe->in);
+		if (pipe->client)
+			rsb_chan_reset(rsb_guest_chans(pipe->client), RSB_CHAN_STDIN(pipe->near),
+				event->r);
+		return;
+	}
+	/* The sidecar's end takes nothing from a stream that has come to its own. */
+	if (!pipe->client || pipe->fin[i])
+		return;
+	rsb_guest_pump(pipe->client);
+	pipe->reset_r[i] = event->r;
+	pass_resets(pipe);
 }
 
 static void
@@ -151,11 +195,7 @@ handle(struct rsb_pipes *pipes, const struct event *event)
 		push_stdin(pipe);
 		break;
 	case EVENT_RESET:
-		if (event->chan % 4 == 0)
-			rsb_buf_clear(&pipe->in);
-		if (pipe->client)
-			rsb_chan_reset(rsb_guest_chans(pipe->client),
-				pipe->near * 4 + event->chan % 4, event->r);
+		take_reset(pipe, event);
 		break;
 	}
 	if (pipe->client)

@@ -227,12 +227,17 @@ take_packet(struct rsb_ctl *ctl, struct rsb_bytes packet)
 static int
 receive(struct rsb_ctl *ctl)
 {
+	int resets = 0;
 	ssize_t n;
 	int r;
 
+	/*
+	 * A peer that went without having read all makes this fail once, in front of what it had
+	 * sent.
+	 */
 	do
 		n = recv(ctl->fd, ctl->in, sizeof(ctl->in), MSG_DONTWAIT);
-	while (n < 0 && errno == EINTR);
+	while (n < 0 && (errno == EINTR || (errno == ECONNRESET && !resets++)));
 	if (n < 0)
 		return errno == EAGAIN ? 0 : -errno;
 	if (n == 0)
@@ -251,7 +256,8 @@ on_socket(void *arg, uint32_t events)
 	int r = 0;
 
 	ctl->busy = true;
-	if (events & EPOLLOUT)
+	/* Who has gone takes nothing; what was sent before is to be had all the same. */
+	if (events & EPOLLOUT && !(events & EPOLLHUP))
 		r = flush(ctl);
 	if (r == 0 && events & (EPOLLIN | EPOLLHUP | EPOLLERR))
 		do

@@ -242,6 +242,14 @@ rsb_chan_offset(const struct rsb_chans *chans, uint64_t chan)
 	return c && c->kind == RSB_CHAN_RECEIVER ? c->receiver.received : 0;
 }
 
+uint64_t
+rsb_chan_unsent(const struct rsb_chans *chans, uint64_t chan)
+{
+	const struct rsb_chan *c = find(chans, chan, RSB_CHAN_SENDER);
+
+	return c ? rsb_sender_written(&c->sender) - c->sender.sent : 0;
+}
+
 /* ---- connections ---- */
 
 void

@@ -91,6 +91,8 @@ bool rsb_chan_drained(const struct rsb_chans *chans, uint64_t chan);
 void rsb_chan_consume(struct rsb_chans *chans, uint64_t chan, size_t size);
 /* Total bytes written (sender) or received (receiver) so far; 0 for an unknown one. */
 uint64_t rsb_chan_offset(const struct rsb_chans *chans, uint64_t chan);
+/* Sender: bytes written that were not yet output on this connection; 0 for an unknown one. */
+uint64_t rsb_chan_unsent(const struct rsb_chans *chans, uint64_t chan);
 
 /* ---- connections ---- */
 

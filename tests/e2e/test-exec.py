@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """rsb-exec: as if it ran here."""
 
+import contextlib
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -260,6 +262,83 @@ def test_what_is_left_running_leaves_room(world):
         equal(r.stderr, b"rsb-exec: note: lost: what the command sh -c sleep 1000 & echo $! >pid had left running was ended: "
                         b"1008 others have left something running\n", "the notice")
         box.exec("pkill", "-x", "sleep")
+
+
+@contextlib.contextmanager
+def ended_unread(world, script, who):
+    """A command whose end is known here, while nobody has read its output; then who ("sidecar", "daemon") was killed."""
+    with world.sandbox() as box:
+        with subprocess.Popen(["rsb-exec", "-n", "sh", "-c", f"echo began >began; {script}"], cwd=box.mount, env=world.env,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
+            try:
+                harness.wait_until(lambda: os.path.exists(box.path("began")), 20, "it begins")
+                harness.wait_until(lambda: not box.status()["commands"], 20, "it ends")
+                # Their ends are told behind its own, and behind what of its output there is room for.
+                for _ in range(3):
+                    box.exec("true")
+                check(p.poll() is None, "nobody has read what it wrote")
+                for pid in [box.status()["pid"]] if who == "daemon" else harness.sidecars_of(world.local_server()["pid"]):
+                    os.kill(pid, signal.SIGKILL)
+                met = {"sidecar": "restarted", "daemon": "crashed"}[who]
+                harness.wait_until(lambda: any(e["kind"] == met for e in box.events()), 30, "it is met")
+                check(p.poll() is None, "it waits for who reads")
+                yield p
+            finally:
+                p.kill()
+
+
+def cut(p, end, there=0):
+    """Output is missing, which is said; the whole of it has there bytes."""
+    out, err = p.communicate(timeout=60)
+    equal(p.returncode, 125, f"status, with {len(out)} bytes and {err[-300:]}")
+    zeros = err[:err.rfind(b"\0") + 1]
+    line = err[len(zeros):]
+    m = re.fullmatch(rb"rsb-exec: lost: only (\d+) of (\d+) bytes of the command's output came; "
+                     rb"the command itself had ended (.*)\n", line)
+    check(m, line)
+    equal(int(m[2]), there, "bytes there were")
+    equal(len(out) + len(zeros), int(m[1]), "bytes that came")
+    check(65536 < int(m[1]) < there, m[1])
+    equal(m[3], end)
+    return out, zeros
+
+
+def test_output_that_is_lost_after_the_end_is_no_success(world):
+    for who in ("sidecar", "daemon"):
+        with ended_unread(world, "head -c 1000000 /dev/zero", who) as p:
+            cut(p, b"with status 0", 1_000_000)
+        with ended_unread(world, "head -c 1000 /dev/zero; head -c 1000000 /dev/zero >&2; kill -9 $$", who) as p:
+            out, _ = cut(p, b"by signal 9", 1_001_000)
+            equal(len(out), 1000)
+
+
+def test_output_that_came_before_a_loss_is_written(world):
+    # As much as has room on the way: the pipe, the window of this end, that of the daemon.
+    for who, size in (("daemon", 200_000), ("sidecar", 400_000)):
+        for script, status in (("exit 3", 3), ("kill -9 $$", -9)):
+            with ended_unread(world, f"head -c {size} /dev/zero; echo e >&2; {script}", who) as p:
+                out, err = p.communicate(timeout=60)
+                equal((p.returncode, len(out), err), (status, size, b"e\n"), f"{who}, {script}")
+
+
+def test_a_reader_that_goes_misses_nothing_of_a_loss(world):
+    with ended_unread(world, "head -c 1000000 /dev/zero; exit 3", "daemon") as p:
+        p.stdout.close()
+        equal((p.stderr.read(), p.wait(timeout=60)), (b"", 3))
+
+
+def test_output_of_a_command_that_is_lost_is_written(world):
+    """It had not ended: what came of it is worth as much."""
+    with world.sandbox() as box:
+        with subprocess.Popen(["rsb-exec", "-n", "sh", "-c", "head -c 200000 /dev/zero; echo began >began; exec sleep 1000"],
+                              cwd=box.mount, env=world.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
+            harness.wait_until(lambda: os.path.exists(box.path("began")), 20, "it begins")
+            box.exec("true")
+            os.kill(box.status()["pid"], signal.SIGKILL)
+            box.exec("true")
+            out, err = p.communicate(timeout=60)
+            equal((p.returncode, len(out)), (125, 200_000), err)
+            check(err.startswith(b"rsb-exec: lost: the command was started, but not seen to its end"), err)
 
 
 def cpu_seconds(marker):

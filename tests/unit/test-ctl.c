@@ -191,6 +191,31 @@ START_TEST(tells_when_the_other_end_is_gone)
 }
 END_TEST
 
+/* It went without having read what it was sent, and whether more waited for it or not. */
+START_TEST(takes_what_was_sent_before_the_end)
+{
+	struct rsb_buf msg;
+	struct end a, b;
+
+	for (int full = 0; full < 2; full++) {
+		setup(&a, &b);
+		msg = make_message(1, 1);
+		ck_assert_int_eq(rsb_ctl_send(a.ctl, rsb_buf_view(&msg)), 0);
+		ck_assert_int_eq(rsb_ctl_send(a.ctl, rsb_buf_view(&msg)), 0);
+		do {
+			ck_assert_int_eq(rsb_ctl_send(b.ctl, rsb_buf_view(&msg)), 0);
+		} while (full && rsb_ctl_queued(b.ctl) == 0);
+		rsb_ctl_free(a.ctl);
+		a.ctl = NULL;
+		TURN_UNTIL(b.closed);
+		ck_assert_int_eq(b.closed, 1);
+		ck_assert_uint_eq(b.n_message, 2);
+		rsb_buf_done(&msg);
+		teardown(&a, &b);
+	}
+}
+END_TEST
+
 START_TEST(can_be_freed_from_its_own_callback)
 {
 	struct rsb_buf msg = make_message(1, 1);
@@ -240,6 +265,7 @@ main(void)
 		carries_stream_frames_beside_messages,
 		queues_for_a_slow_reader_and_not_without_end,
 		tells_when_the_other_end_is_gone,
+		takes_what_was_sent_before_the_end,
 		can_be_freed_from_its_own_callback,
 		refuses_what_is_no_frame_of_a_control_socket,
 	};
