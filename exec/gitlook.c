@@ -95,7 +95,10 @@ look_at_repository(struct look *look, const char *dir, size_t level)
 	look_at_marks(look, dir);
 	look_at(look, dir, "config");
 	look_at(look, dir, "config.worktree");
+	look_at(look, dir, "gitdir");
 	look_at(look, dir, "info/attributes");
+	look_at(look, dir, "objects/info/alternates");
+	look_at(look, dir, "objects/info/http-alternates");
 	for (size_t i = 0; i < RSB_ARRAY_SIZE(lists); i++)
 		look_at_all(look, dir, lists[i], LEVELS_MAX);
 	for (size_t i = 0; i < RSB_ARRAY_SIZE(more); i++)

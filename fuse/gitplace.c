@@ -13,10 +13,11 @@
 #define SEEN_OBJECTS 1u
 #define SEEN_REFS 2u
 #define SEEN_COMMONDIR 4u
-#define SEEN_MANY 8u     /* the inode itself, at more places than are kept */
-#define SEEN_DOT_GIT 16u /* the inode itself, called .git */
-#define SEEN_BEFORE 32u  /* the inode itself, at a place before its hint that may matter */
-#define SEEN_ASTRAY 64u  /* the inode itself, moved by somebody else, from or to below .git */
+#define SEEN_MANY 8u      /* the inode itself, at more places than are kept */
+#define SEEN_DOT_GIT 16u  /* the inode itself, called .git */
+#define SEEN_BEFORE 32u   /* the inode itself, at a place before its hint that may matter */
+#define SEEN_ASTRAY 64u   /* the inode itself, moved by somebody else, from or to below .git */
+#define SEEN_POINTER 128u /* the inode itself, called as what names directories elsewhere */
 
 #define PATH_DEPTH_MAX 2048u
 
@@ -57,8 +58,24 @@ static const struct {
 	{ "branches", NULL, RSB_GIT_REMOTE },
 };
 
-static const char *const inner_names[] = { "hooks", "info", "remotes", "branches" };
-static const char *const file_names[] = { "config", "config.worktree", "commondir" };
+static const char *const inner_names[] = { "hooks", "info", "remotes", "branches", "worktrees" };
+
+/* Files of a repository. */
+static const struct {
+	const char *name;
+	enum rsb_git_kind kind;
+} files[] = {
+	{ "config", RSB_GIT_CONFIG },
+	{ "config.worktree", RSB_GIT_CONFIG },
+	{ "commondir", RSB_GIT_COMMONDIR },
+	{ "gitdir", RSB_GIT_GITDIR },
+};
+
+/*
+ * Wherever they are: what one of them names has such a file again, below any directory and by any
+ * link on the way.
+ */
+static const char *const alternates[] = { "alternates", "http-alternates" };
 
 /* ---- what was seen ---- */
 
@@ -73,6 +90,9 @@ rsb_gitplace_seen(struct rsb_inode *inode, struct rsb_inode *dir, struct rsb_byt
 		rsb_inode_note_git(dir, SEEN_COMMONDIR);
 	else if (is_name(name, ".git"))
 		rsb_inode_note_git(inode, SEEN_DOT_GIT);
+	else if (is_name(name, "alternates") || is_name(name, "http-alternates") ||
+		 is_name(name, "gitdir"))
+		rsb_inode_note_git(inode, SEEN_POINTER);
 }
 
 /* The places of an inode: the hint is number 0. false: there is no such number. */
@@ -118,13 +138,33 @@ is_inner(const struct rsb_inode *dir, const char *wanted)
 	return false;
 }
 
+/* A directory of a worktree, of which git looks at gitdir before it looks at commondir. */
+static bool
+is_worktree(const struct rsb_inode *dir)
+{
+	const struct rsb_inode *parent;
+	const char *name;
+
+	for (size_t i = 0; place_at(dir, i, &parent, &name); i++) {
+		if (parent && is_inner(parent, "worktrees"))
+			return true;
+	}
+	return false;
+}
+
 static enum rsb_git_kind
 kind_of(const struct rsb_inode *dir, const char *name)
 {
 	if (strcmp(name, ".git") == 0)
 		return RSB_GIT_GITFILE;
-	if (is_repository(dir) && is_one_of(name, file_names, RSB_ARRAY_SIZE(file_names)))
-		return strcmp(name, "commondir") == 0 ? RSB_GIT_COMMONDIR : RSB_GIT_CONFIG;
+	if (is_one_of(name, alternates, RSB_ARRAY_SIZE(alternates)))
+		return RSB_GIT_ALTERNATES;
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(files); i++) {
+		if (strcmp(name, files[i].name) == 0 &&
+			(is_repository(dir) ||
+				(files[i].kind == RSB_GIT_GITDIR && is_worktree(dir))))
+			return files[i].kind;
+	}
 	for (size_t i = 0; i < RSB_ARRAY_SIZE(inner); i++) {
 		if (inner[i].name && strcmp(inner[i].name, name) != 0)
 			continue;
@@ -151,8 +191,12 @@ rsb_gitplace_could_be(const struct rsb_inode *dir, struct rsb_bytes name)
 	const struct rsb_inode *parent;
 	const char *called;
 
-	for (size_t i = 0; i < RSB_ARRAY_SIZE(file_names); i++) {
-		if (is_name(name, file_names[i]))
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(files); i++) {
+		if (is_name(name, files[i].name))
+			return true;
+	}
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(alternates); i++) {
+		if (is_name(name, alternates[i]))
 			return true;
 	}
 	for (size_t i = 0; i < RSB_ARRAY_SIZE(inner_names); i++) {
@@ -269,9 +313,14 @@ rsb_gitplace_next(const struct rsb_inode *inode, size_t *cursor, struct rsb_gitp
 	}
 	if (*cursor == SIZE_MAX || !(inode->git_seen & SEEN_MANY))
 		return false;
-	/* The strictest that there is: read as a configuration, run as nothing. */
+	/*
+	 * The strictest that there is: read as a configuration, run as nothing. A value of that may
+	 * be a line of a list of directories, so what was called so is not read at all.
+	 */
 	*cursor = SIZE_MAX;
-	*ret_place = (struct rsb_gitplace){ .kind = RSB_GIT_CONFIG };
+	*ret_place = (struct rsb_gitplace){
+		.kind = inode->git_seen & SEEN_POINTER ? RSB_GIT_HOOK : RSB_GIT_CONFIG,
+	};
 	return true;
 }
 
@@ -291,7 +340,7 @@ rsb_gitplace_is_lost(const struct rsb_inode *inode)
 
 	if (!S_ISREG(inode->attr.mode) || inode->name)
 		return false;
-	if (inode->git_seen & (SEEN_DOT_GIT | SEEN_BEFORE))
+	if (inode->git_seen & (SEEN_DOT_GIT | SEEN_BEFORE | SEEN_POINTER))
 		return true;
 	dir = rsb_inode_by_nodeid(inode->set, inode->parent);
 	if (!dir || is_repository(dir))
@@ -317,6 +366,8 @@ rsb_gitplace_is_link(const struct rsb_inode *inode)
 			return true;
 		if (dir && is_repository(dir) &&
 			is_one_of(name, inner_names, RSB_ARRAY_SIZE(inner_names)))
+			return true;
+		if (dir && is_inner(dir, "worktrees"))
 			return true;
 	}
 	return inode->git_seen & SEEN_MANY;

@@ -102,7 +102,9 @@ ask(struct question *q, struct rsb_fs *fs, const struct rsb_inode *inode, struct
 	/* What has no path was never trusted, and cannot be. */
 	if (!q->place.dir || rsb_gitplace_path(q->place.dir, q->place.name, &q->path) < 0)
 		rsb_buf_clear(&q->path);
-	if (rsb_buf_len(&q->path) && rsb_gitcopy_get(fs->judge->trust, path_of(q), &q->trusted))
+	if (rsb_buf_len(&q->path))
+		q->what.path = path_of(q);
+	if (q->what.path && rsb_gitcopy_get(fs->judge->trust, path_of(q), &q->trusted))
 		q->what.trusted = &q->trusted;
 }
 
@@ -231,6 +233,7 @@ rsb_judge_text(struct rsb_fs *fs, const struct rsb_inode *inode, struct rsb_byte
 {
 	struct rsb_verdict verdict = { .changed = false };
 	struct rsb_gitplace place;
+	unsigned int kinds = 0;
 	size_t cursor = 0;
 	int r = 0;
 
@@ -239,7 +242,11 @@ rsb_judge_text(struct rsb_fs *fs, const struct rsb_inode *inode, struct rsb_byte
 
 		ask(&q, fs, inode, text);
 		r = judge_place(&q, inode, view, &verdict);
+		kinds |= 1U << place.kind;
 	}
+	/* What is harmless as one may be anything as the other, but for nothing at all. */
+	if (verdict.changed && kinds & (kinds - 1))
+		rsb_buf_clear(view);
 	if (r >= 0)
 		*ret_verdict = verdict;
 	return r;

@@ -53,6 +53,7 @@ adopt(const struct place *git, const char *name, enum rsb_git_kind kind)
 	struct rsb_gitallow what = {
 		.kind = kind,
 		.place = { .workspace = "", .mountpoint = "", .depth = git->level },
+		.path = path,
 	};
 	char why[RSB_GITALLOW_WHY_MAX];
 	int r;
@@ -98,6 +99,8 @@ adopt_repository(const struct place *git)
 		r = adopt(git, "config.worktree", RSB_GIT_CONFIG);
 	if (r >= 0)
 		r = adopt(git, "info/attributes", RSB_GIT_ATTRIBUTES);
+	if (r >= 0)
+		r = adopt(git, "objects/info/alternates", RSB_GIT_ALTERNATES);
 	if (r >= 0)
 		r = adopt_hooks(git);
 	if (r >= 0)

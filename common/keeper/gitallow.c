@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "keeper/gitpath.h"
 #include "keeper/gitview.h"
 #include "util/cleanup.h"
 #include "util/macro.h"
@@ -207,6 +208,10 @@ rsb_gitallow_judge(const struct rsb_gitallow *what, struct rsb_buf *view,
 	case RSB_GIT_GITFILE:
 	case RSB_GIT_COMMONDIR:
 		return judge_pointer(what, view, why);
+	case RSB_GIT_ALTERNATES:
+		return rsb_gitpath_alternates(what, view, why);
+	case RSB_GIT_GITDIR:
+		return rsb_gitpath_gitdir(what, view, why);
 	case RSB_GIT_NONE:
 	case RSB_GIT_REMOTE:
 	case RSB_GIT_HOOK:

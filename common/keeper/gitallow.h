@@ -23,6 +23,8 @@ enum rsb_git_kind {
 	RSB_GIT_COMMONDIR,  /* commondir of a worktree's directory */
 	RSB_GIT_REMOTE,     /* a file in remotes or branches */
 	RSB_GIT_HOOK,       /* a file in hooks */
+	RSB_GIT_ALTERNATES, /* info/alternates of a directory of objects */
+	RSB_GIT_GITDIR,     /* gitdir of a worktree's directory */
 };
 
 enum rsb_gitallow_verdict {
@@ -36,6 +38,7 @@ struct rsb_gitallow {
 	struct rsb_bytes text;
 	const struct rsb_bytes *trusted; /* its last trusted copy; NULL: there was none */
 	struct rsb_target_place place;   /* the depth is that of the file's directory */
+	const char *path;                /* of the file, below the root; NULL: not known */
 };
 
 /*

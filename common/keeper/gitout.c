@@ -24,7 +24,7 @@ static bool
 gives_orders(const char *name, size_t size)
 {
 	static const char *const names[] = { "hooks", "commondir", "gitdir", "remotes", "branches",
-		"attributes", "alternates" };
+		"attributes", "alternates", "http-alternates" };
 
 	for (size_t i = 0; i < RSB_ARRAY_SIZE(names); i++)
 		if (is_name(name, size, names[i]))

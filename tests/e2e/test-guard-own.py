@@ -86,7 +86,10 @@ def test_a_repository_synced_in_is_the_users_own(world):
     library = world.fresh("library")
     world.run("sh", "-ec", f"git init -q -b main {library}; git -C {library} commit -q --allow-empty -m one; "
               f"for name in sub libs/deep; do git -c protocol.file.allow=always submodule --quiet add {library} $name; done; "
-              "git commit -qm subs; git -C libs/deep config core.pager 'less -F'", cwd=source)
+              "git commit -qm subs; git -C libs/deep config core.pager 'less -F'; "
+              f"git -C {library} commit -q --allow-empty -m two; echo {library}/.git/objects > .git/objects/info/alternates",
+              cwd=source)
+    last = world.run("git", "rev-parse", "HEAD", cwd=library).stdout.decode().strip()
     with contextlib.suppress(FileNotFoundError):
         os.unlink(canary)
     with world.sandbox(source) as box:
@@ -94,6 +97,7 @@ def test_a_repository_synced_in_is_the_users_own(world):
             equal(git(box, "config", "remote.origin.url", cwd=box.path(name)).stdout.decode(), library + "\n")
             equal(git(box, "config", f"submodule.{name}.url", cwd=box.mount).stdout.decode(), library + "\n")
         equal(git(box, "config", "core.pager", cwd=box.path("libs/deep")).stdout, b"less -F\n")
+        equal(git(box, "show", "--format=%s", last, cwd=box.mount).stdout, b"two\n", "objects of another repository")
         box.write("a.up", b"text\n")
         for args in (("add", "a.up"), ("commit", "-qm", "two")):
             git(box, *args, cwd=box.mount, status=0)

@@ -199,6 +199,109 @@ def test_a_race_for_the_config(world):
         check(not trap.sprung(), "a race was won")
 
 
+# name -> what the sandbox does; OUT is a repository of this machine's, UP leads from a directory of objects to its place.
+ALTERNATES = {
+    "absolute": "echo OUT/.git/objects > .git/objects/info/alternates",
+    "relative": "echo UP/.git/objects > .git/objects/info/alternates",
+    "quoted": "echo '\"OUT/.git/objects\"' > .git/objects/info/alternates",
+    "in octal": "printf '%s\\n' '\"\\057/OUT/.git/objects\"' > .git/objects/info/alternates",
+    "behind a quote": "printf '%s\\n' '\"x\"xOUT/.git/objects' > .git/objects/info/alternates",
+    "over two files": "mkdir -p s/info; printf '#\\n../../s\\n' > .git/objects/info/alternates; "
+                      "echo OUT/.git/objects > s/info/alternates",
+    "over two files and links": "mkdir -p s a/b/c/d/e/f/g/h/i/j/k/l/info; ln -s ../a/b/c/d/e/f/g/h/i/j/k/l/info s/info; "
+                                "ln -s s t; echo ../../t > .git/objects/info/alternates; "
+                                "echo UP/.git/objects | cut -c 4- > s/info/alternates",
+    "by a link": "echo OUT/.git/objects > x; ln -s ../../../x .git/objects/info/alternates",
+    "by a second name": "echo OUT/.git/objects > x; ln x .git/objects/info/alternates",
+    "in another's place": "mv .git/objects o; ln -s ../o .git/objects; echo OUT/.git/objects > o/info/alternates",
+    "bare": "mv .git bare; git -C bare config core.bare true; echo OUT/.git/objects > bare/objects/info/alternates",
+}
+
+
+def test_objects_outside(world):
+    secret = world.fresh("secret")
+    world.run("sh", "-c", "git init -q -b main && echo secret > s && git add s && git commit -qm one", cwd=secret)
+    commit = world.run("git", "rev-parse", "HEAD", cwd=secret).stdout.decode().strip()
+    with world.sandbox() as box:
+        up = os.path.relpath(secret, box.path("a/.git/objects"))
+
+        def reads(i):
+            repo = box.path(f"a{i}")
+            bare = f"{repo}/bare"
+            return git(box, "show", f"{commit}:s", cwd=bare if os.path.exists(bare) else repo).stdout
+
+        for i, script in enumerate(ALTERNATES.values()):
+            box.sh(f"set -e; git init -q -b main a{i}; cd a{i}; " + script.replace("OUT", secret).replace("UP", up))
+        for i, name in enumerate(ALTERNATES):
+            equal(reads(i), b"", name)
+            held = [h["path"] for h in box.status()["held"] if h["path"].startswith(f"a{i}/")]
+            # Seen from where it lies it stays inside, and that is where it leads then.
+            check(held or name == "over two files and links", f"{name}: nothing is said to be held back")
+            print(f"     {name}: {held}", flush=True)
+        with without_guard(box):
+            tame = [name for i, name in enumerate(ALTERNATES) if reads(i) != b"secret\n"]
+            # Those are led by links of which the mount lets nobody out, guard or not.
+            equal(tame, [], "harmless, so the test proves nothing")
+        equal(reads(0) + reads(1), b"")
+        world.rsb("trust", box.path("a0"))
+        equal(reads(1), b"")
+        equal(reads(0), b"secret\n", "what is accepted is read")
+
+
+def test_objects_inside(world):
+    outside = world.fresh("outside")
+    world.run("sh", "-c", "git init -q -b main && echo far > s && git add s && git commit -qm far", cwd=outside)
+    with world.sandbox() as box:
+        def held():
+            return [h["path"] for h in box.status().get("held", []) if not h["path"].endswith("/config")]
+
+        box.sh("set -e; git init -q -b main base; cd base; git config user.name s; git config user.email s@s; "
+               "echo in > f; git add f; git commit -qm one; cd ..; git clone -q --shared base shared; "
+               "git clone -q shared rel; rm -rf rel/.git/objects/??; echo ../../../base/.git/objects > rel/.git/objects/info/alternates")
+        for name in ("shared", "rel"):
+            for command in (("fsck", "--strict"), ("status",), ("log", "-p")):
+                git(box, *command, cwd=box.path(name), status=0)
+            equal(box.read(f"{name}/.git/objects/info/alternates").decode(), f"{box.path('base')}/.git/objects\n")
+        # Here a directory of the mount is one inside as well, and what is outside is the user's own will.
+        git(box, "clone", "-q", "--shared", box.path("base"), box.path("near"), cwd=box.mount, status=0)
+        git(box, "clone", "-q", "--shared", outside, box.path("far"), cwd=box.mount, status=0)
+        for name, want in (("near", b"one\n"), ("far", b"far\n")):
+            equal(git(box, "log", "--format=%s", cwd=box.path(name), status=0).stdout, want)
+        equal(held(), [])
+        # Not where the sandbox puts it.
+        box.sh("git init -q moved; mv far/.git/objects/info/alternates moved/.git/objects/info/")
+        equal(box.read("moved/.git/objects/info/alternates"), b"")
+        equal(held(), ["moved/.git/objects/info/alternates"])
+
+
+def test_worktrees_outside(world):
+    victim = world.fresh("victim")
+    with world.sandbox() as box:
+        up = os.path.relpath(victim, box.path("r"))
+        ways = (f"echo {victim}/.git > .git/worktrees/w/gitdir", f"echo {up}/.git > .git/worktrees/w/gitdir",
+                f"mv .git/worktrees x; ln -s ../x .git/worktrees; echo {victim}/.git > x/w/gitdir",
+                f"mv .git/worktrees/w x; ln -s ../../x .git/worktrees/w; echo {victim}/.git > x/gitdir",
+                f"echo {victim}/.git > x; ln -sf ../../../x .git/worktrees/w/gitdir")
+        for i, way in enumerate(ways):
+            Trap(box, f"r{i}").sh(f"git worktree add -q ../w{i} other; mv .git/worktrees/w{i} .git/worktrees/w; "
+                                  f"echo \"gitdir: $PWD/.git/worktrees/w\" > ../w{i}/.git")
+            repo = box.path(f"r{i}")
+            listed = git(box, "worktree", "list", "--porcelain", cwd=repo).stdout.decode()
+            check(f"worktree {box.path(f'w{i}')}\n" in listed, "the sandbox's worktree is here what it is there")
+            box.sh(f"cd r{i}; {way}")
+            for command in ("repair", "list"):
+                git(box, "worktree", command, cwd=repo)
+            check(not os.path.lexists(f"{victim}/.git"), f"{way}: git here wrote outside")
+            held = [h["path"] for h in box.status().get("held", []) if h["path"].startswith(f"r{i}/")]
+            # From where it lies this stays inside; git before 2.48 takes it from where it runs.
+            check(held or up in way, f"{way}: nothing is said to be held back")
+        git(box, "worktree", "prune", "--expire=3.months.ago", cwd=box.path("r0"), status=0)
+        check(os.path.exists(box.path("r0/.git/worktrees/w")), "what is held back is not pruned as git gc does it")
+        with without_guard(box):
+            git(box, "worktree", "repair", cwd=box.path("r0"))
+            check(os.path.lexists(f"{victim}/.git"), "harmless, so the test proves nothing")
+
+
 def test_links(world):
     outside = world.dir("outside")
     with open(f"{outside}/secret", "w", encoding="ascii") as f:

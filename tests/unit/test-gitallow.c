@@ -22,6 +22,8 @@ judge(enum rsb_git_kind kind, struct rsb_bytes text, const char *trusted, struct
 		.text = text,
 		.trusted = trusted ? &last : NULL,
 		.place = place,
+		.path = kind == RSB_GIT_GITDIR ? "a/.git/worktrees/w/gitdir"
+					       : "a/.git/objects/info/alternates",
 	};
 	char why[RSB_GITALLOW_WHY_MAX];
 	int r = rsb_gitallow_judge(&what, view, why);
@@ -39,7 +41,7 @@ check_judge(enum rsb_git_kind kind, const char *text, const char *trusted, const
 
 	ck_assert_msg((r == RSB_GITALLOW_AS_IS) == !view, "%s: %d", text, r);
 	/* What is given needs no second look. */
-	if (view && kind == RSB_GIT_CONFIG) {
+	if (view && *view && kind != RSB_GIT_GITFILE && kind != RSB_GIT_COMMONDIR) {
 		RSB_CLEANUP(rsb_buf_done) struct rsb_buf again = { 0 };
 
 		ck_assert_int_eq(
@@ -271,6 +273,99 @@ START_TEST(pointers_stay_inside)
 }
 END_TEST
 
+START_TEST(objects_stay_inside)
+{
+	static const char *const out[] = {
+		"/host/priv/.git/objects\n",
+		"/host/priv/.git/objects",
+		"../../../../priv/.git/objects\n",
+		"x/../../../../../priv\n",
+		"/mnt/box/../priv\n",
+		"/mnt/boxes/objects\n",
+		"/home/user/workspace/../x\n",
+		"/home/user/workspaces/x\n",
+		"/proc/self/root/host\n",
+		"\"/host/priv\"\n",
+		"\"\\057host/priv\"\n",
+		"\"/mnt/box/\\056\\x2e/priv\"\n",
+		"\"/mnt/box/\\056./priv\"\n",
+		"\"../../../../priv\"",
+		"\"/mnt/box/\\000\"\n",
+		"\"/mnt/box/a\\nb\"\n",
+		"\"a\\nb\"\n",
+		/* Behind such a quote git goes on as if on another line. */
+		"\"/mnt/box/a\"x/host/priv\n",
+		"\"/mnt/box/a\" \n",
+		"\"/mnt/box/a\"\r\n",
+		/* One that is not ended is none, and is a name. */
+		"\"/mnt/box/a\n",
+		"\"/mnt/box/a\\\n",
+		"\"/mnt/box/a\\40\"\n",
+		"\"/mnt/box/a\\400\"\n",
+		"\"\n",
+		"\"\"\n",
+	};
+
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(out); i++) {
+		rsb_autofree char *more = rsb_str_printf("# c\n/mnt/box/b\n\n%s", out[i]);
+
+		check_judge(RSB_GIT_ALTERNATES, out[i], NULL, "");
+		check_judge(RSB_GIT_ALTERNATES, more, NULL, "# c\n/mnt/box/b\n\n");
+	}
+	check_judge(RSB_GIT_ALTERNATES, "", NULL, NULL);
+	check_judge(
+		RSB_GIT_ALTERNATES, "# /host\n\n/mnt/box/b/.git/objects\n/mnt/box/c", NULL, NULL);
+	check_judge(RSB_GIT_ALTERNATES, "\"/mnt/box/a\\tb\\\"\\303\\244\"\n", NULL, NULL);
+	check_judge(RSB_GIT_ALTERNATES, "\"../a\\tb\\\"\\303\\244\"\n", NULL,
+		"/mnt/box/a/.git/a\tb\"\xc3\xa4\n");
+	check_judge(RSB_GIT_ALTERNATES, "\"/mnt/box/a\"\n", NULL, NULL);
+	/* The same for whoever reads it, wherever the file is reached. */
+	check_judge(RSB_GIT_ALTERNATES, "../../../b/.git/objects\n/home/user/workspace/c\n", NULL,
+		"/mnt/box/b/.git/objects\n/mnt/box/c\n");
+	check_judge(RSB_GIT_ALTERNATES, "../lnk/../x\n", NULL, "/mnt/box/a/.git/x\n");
+	check_judge(RSB_GIT_ALTERNATES, " ..\r\n", NULL, "/mnt/box/a/.git/objects/ ..\r\n");
+	check_judge(RSB_GIT_ALTERNATES, "/home/user/workspace", NULL, "/mnt/box/.\n");
+	check_judge(RSB_GIT_ALTERNATES, "/host/a\n", "/host/a\n", NULL);
+	check_judge(RSB_GIT_ALTERNATES, "/host/b\n/mnt/box/c\n", "/host/a\n", "/host/a\n");
+}
+END_TEST
+
+START_TEST(objects_behind_a_nul_are_refused)
+{
+	RSB_CLEANUP(rsb_buf_done) struct rsb_buf out = { 0 };
+	const struct rsb_bytes nul = { (const uint8_t *)"/mnt/box/a\0b\n", 13 };
+
+	ck_assert_int_eq(judge(RSB_GIT_ALTERNATES, nul, NULL, &out), RSB_GITALLOW_HELD);
+	ck_assert_int_eq(judge(RSB_GIT_GITDIR, nul, "x", &out), RSB_GITALLOW_HELD);
+	ck_assert(rsb_buf_len(&out) == 1);
+}
+END_TEST
+
+START_TEST(worktrees_stay_inside)
+{
+	static const char nowhere[] = "/mnt/box/a/.git/worktrees/w/held-back/.git\n";
+	static const char *const out[] = {
+		"/host/victim/.git\n",
+		"/mnt/box/../victim/.git\n",
+		"/mnt/box/.. \n",
+		"/mnt/box/..\t\v\f\n\r\n",
+		"../../../../../victim/.git\n",
+		"/mnt/box/a/.git\n/host/victim/.git\n",
+		"\n",
+	};
+
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(out); i++)
+		check_judge(RSB_GIT_GITDIR, out[i], NULL, nowhere);
+	check_judge(RSB_GIT_GITDIR, "", NULL, NULL);
+	check_judge(RSB_GIT_GITDIR, "/mnt/box/w/.git\n", NULL, NULL);
+	check_judge(RSB_GIT_GITDIR, "/home/user/workspace/w/.git\n", NULL, "/mnt/box/w/.git\n");
+	/* As newer git writes it, and older git takes from where it runs. */
+	check_judge(RSB_GIT_GITDIR, "../../../../w/.git\n", NULL, "/mnt/box/w/.git\n");
+	check_judge(RSB_GIT_GITDIR, "/host/w/.git\n", "/host/w/.git\n", NULL);
+	check_judge(RSB_GIT_GITDIR, "/host/v/.git\n", "/host/w/.git\n", "/host/w/.git\n");
+}
+END_TEST
+
 START_TEST(hooks_and_old_remotes_are_trusted_or_not)
 {
 	check_judge(RSB_GIT_HOOK, "#!/bin/sh\nevil\n", NULL, "");
@@ -292,6 +387,9 @@ main(void)
 		believes_what_was_trusted,
 		attributes_name_no_driver,
 		pointers_stay_inside,
+		objects_stay_inside,
+		objects_behind_a_nul_are_refused,
+		worktrees_stay_inside,
 		hooks_and_old_remotes_are_trusted_or_not,
 	};
 

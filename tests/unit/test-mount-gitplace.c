@@ -88,6 +88,54 @@ START_TEST(knows_the_files_of_a_repository)
 }
 END_TEST
 
+START_TEST(what_names_other_directories_is_known)
+{
+	struct world w;
+	struct rsb_inode *git;
+	struct rsb_inode *trees;
+	struct rsb_inode *tree;
+	struct rsb_inode *file;
+
+	world_new(&w);
+	git = seen(&w, S_IFDIR, NULL, ".git");
+	trees = seen(&w, S_IFDIR, git, "worktrees");
+	tree = seen(&w, S_IFDIR, trees, "w");
+	ck_assert_int_eq(
+		kind(seen(&w, S_IFREG, tree, "gitdir"), ".git/worktrees/w/gitdir"), RSB_GIT_GITDIR);
+	ck_assert_int_eq(kind(seen(&w, S_IFREG, tree, "HEAD"), NULL), RSB_GIT_NONE);
+	ck_assert_int_eq(kind(seen(&w, S_IFREG, NULL, "gitdir"), NULL), RSB_GIT_NONE);
+	ck_assert(rsb_gitplace_is_link(seen(&w, S_IFLNK, tree, "gitdir")));
+	ck_assert(rsb_gitplace_is_link(seen(&w, S_IFLNK, trees, "v")));
+	ck_assert(rsb_gitplace_is_link(seen(&w, S_IFLNK, git, "worktrees")));
+	/* Moved away it is still what it was. */
+	rsb_seen_hint(tree, git, rsb_bytes_str("t"));
+	ck_assert_int_eq(kind(seen(&w, S_IFREG, tree, "gitdir"), NULL), RSB_GIT_GITDIR);
+	/* Whatever is a directory of objects to somebody. */
+	file = seen(&w, S_IFREG, seen(&w, S_IFDIR, NULL, "x"), "alternates");
+	ck_assert_int_eq(kind(file, "x/alternates"), RSB_GIT_ALTERNATES);
+	ck_assert_int_eq(
+		kind(seen(&w, S_IFREG, NULL, "http-alternates"), NULL), RSB_GIT_ALTERNATES);
+	ck_assert(rsb_gitplace_is_link(seen(&w, S_IFLNK, NULL, "alternates")));
+	/* Read as a configuration it could be both. */
+	for (size_t i = 0; i <= 2 * RSB_GITPLACES_MAX; i++) {
+		const char name[] = { (char)('a' + i), 0 };
+
+		rsb_seen_hint(file, seen(&w, S_IFDIR, NULL, name), rsb_bytes_str("config"));
+	}
+	rsb_seen_hint(file, git, rsb_bytes_str("x"));
+	for (size_t cursor = 0, n = 0;; n++) {
+		struct rsb_gitplace place;
+
+		if (!rsb_gitplace_next(file, &cursor, &place)) {
+			ck_assert_uint_ge(n, 1);
+			break;
+		}
+		ck_assert(place.dir || place.kind == RSB_GIT_HOOK);
+	}
+	world_free(&w);
+}
+END_TEST
+
 START_TEST(an_ordinary_directory_is_none)
 {
 	struct world w;
@@ -274,6 +322,7 @@ main(void)
 {
 	const TTest *const tests[] = {
 		knows_the_files_of_a_repository,
+		what_names_other_directories_is_known,
 		an_ordinary_directory_is_none,
 		the_order_of_looking_plays_no_part,
 		other_names_do_not_hide_it,
