@@ -232,11 +232,12 @@ start_herald(struct rsb_uplink *uplink)
 
 /* {archivist} */
 static int
-find_way(void *arg, struct rsb_keeper_target *ret_target)
+find_way(void *arg, struct rsb_keeper_target *ret_target,
+	char ret_id[static RSB_SANDBOX_ID_MAX + 1])
 {
 	const struct rsb_uplink *uplink = arg;
 
-	return rsb_keeper_way(uplink->keeper, ret_target);
+	return rsb_keeper_way(uplink->keeper, ret_target, ret_id);
 }
 
 /* {archivist} */
@@ -255,8 +256,8 @@ static int
 start_archivist(struct rsb_uplink *uplink)
 {
 	const struct rsb_archivist_config config = { .config = &uplink->config,
-		.state = &uplink->state,
 		.state_dir = rsb_state_path(uplink->dir),
+		.local_dir = uplink->state.local_dir,
 		.key = &uplink->key,
 		.target = find_way,
 		.say = say_no_snapshot,
@@ -391,8 +392,10 @@ rsb_uplink_wait(struct rsb_uplink *uplink, struct rsb_diag *diag)
 void
 rsb_uplink_tick(struct rsb_uplink *uplink)
 {
-	if (uplink->keeper)
+	if (uplink->keeper) {
 		rsb_keeper_tick(uplink->keeper);
+		rsb_keeper_id(uplink->keeper, uplink->state.sandbox_id);
+	}
 	/* -EALREADY: it is not down. */
 	if (uplink->direct && uplink->link && rsb_link_state(uplink->link) == RSB_LINK_DOWN)
 		(void)connect_direct(uplink);
