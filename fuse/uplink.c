@@ -42,6 +42,8 @@ struct rsb_uplink {
 	struct rsb_keeper *keeper;       /* {lock} */
 	struct rsb_herald *herald;       /* const after start; NULL: nothing is run */
 	struct rsb_archivist *archivist; /* the same */
+	void (*restored)(void *arg, const char *text);
+	void *restored_arg;
 	char *socket;
 	char *log;
 	char *trust;
@@ -232,8 +234,8 @@ start_herald(struct rsb_uplink *uplink)
 
 /* {archivist} */
 static int
-find_way(void *arg, struct rsb_keeper_target *ret_target,
-	char ret_id[static RSB_SANDBOX_ID_MAX + 1])
+find_way(
+	void *arg, struct rsb_keeper_target *ret_target, char ret_id[static RSB_SANDBOX_ID_MAX + 1])
 {
 	const struct rsb_uplink *uplink = arg;
 
@@ -266,10 +268,29 @@ start_archivist(struct rsb_uplink *uplink)
 	return uplink->config.sync.interval_ns ? rsb_archivist_new(&config, &uplink->archivist) : 0;
 }
 
+/* {keeper} */
+static void
+on_restored(void *arg, const char *text)
+{
+	const struct rsb_uplink *uplink = arg;
+
+	uplink->restored(uplink->restored_arg, text);
+}
+
+void
+rsb_uplink_on_restored(
+	struct rsb_uplink *uplink, void (*fn)(void *arg, const char *text), void *arg)
+{
+	uplink->restored = fn;
+	uplink->restored_arg = arg;
+}
+
 static int
 start_kept(struct rsb_uplink *uplink, struct rsb_diag *diag)
 {
-	struct rsb_keeper_config config = { .event = on_event, .arg = uplink };
+	struct rsb_keeper_config config = {
+		.event = on_event, .restored = on_restored, .arg = uplink
+	};
 	struct rsb_keeper *keeper;
 	int r;
 
@@ -392,10 +413,8 @@ rsb_uplink_wait(struct rsb_uplink *uplink, struct rsb_diag *diag)
 void
 rsb_uplink_tick(struct rsb_uplink *uplink)
 {
-	if (uplink->keeper) {
+	if (uplink->keeper)
 		rsb_keeper_tick(uplink->keeper);
-		rsb_keeper_id(uplink->keeper, uplink->state.sandbox_id);
-	}
 	/* -EALREADY: it is not down. */
 	if (uplink->direct && uplink->link && rsb_link_state(uplink->link) == RSB_LINK_DOWN)
 		(void)connect_direct(uplink);
@@ -416,6 +435,15 @@ rsb_uplink_say(struct rsb_uplink *uplink, const char *kind, const char *text)
 	if (uplink->herald)
 		rsb_herald_tell(uplink->herald, kind, text);
 	rsb_warn("%s: %s", kind, text);
+}
+
+void
+rsb_uplink_sandbox(struct rsb_uplink *uplink, char ret_id[static RSB_SANDBOX_ID_MAX + 1])
+{
+	if (uplink->keeper)
+		rsb_keeper_id(uplink->keeper, ret_id);
+	else
+		(void)snprintf(ret_id, RSB_SANDBOX_ID_MAX + 1, "%s", uplink->info.sandbox_id);
 }
 
 const char *

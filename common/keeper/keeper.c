@@ -290,6 +290,7 @@ rsb_keeper_start(const struct rsb_keeper_config *config, struct rsb_keeper **ret
 	keeper->saved = *config->state;
 	keeper->link = config->link;
 	keeper->event = config->event;
+	keeper->restored = config->restored;
 	keeper->arg = config->arg;
 	keeper->state = RSB_KEEPER_STARTING;
 	keeper->awake.step_ns = AWAKE_STEP_NS;

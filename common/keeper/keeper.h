@@ -37,6 +37,8 @@ struct rsb_keeper_config {
 	struct rsb_link *link;         /* borrowed; lives longer than the keeper */
 	/* It is in the event log by then. On the keeper's thread; may be NULL. text: a sentence. */
 	void (*event)(void *arg, const char *kind, const char *text);
+	/* Another sandbox was made of a snapshot: of which moment. NULL: as an event "restored". */
+	void (*restored)(void *arg, const char *text);
 	void *arg;
 };
 

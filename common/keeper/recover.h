@@ -43,7 +43,7 @@ enum rsb_recover_action {
 	RSB_RECOVER_REST, /* nothing, until it is used */
 	RSB_RECOVER_DEPLOY,
 	RSB_RECOVER_RECREATE, /* another sandbox, of the last snapshot */
-	RSB_RECOVER_GIVE_UP, /* the sandbox is gone or barred: every call fails */
+	RSB_RECOVER_GIVE_UP,  /* the sandbox is gone or barred: every call fails */
 };
 
 struct rsb_recover_step {

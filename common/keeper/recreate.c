@@ -154,6 +154,10 @@ tell(const struct rsb_keeper_env *env, const struct rsb_recreate *how,
 		"%s); what changed there later is lost",
 		how->files, when, point->number,
 		point->fuzzy ? ", taken while commands ran or files changed" : "");
+	if (how->restored) {
+		how->restored(how->arg, text.text);
+		return;
+	}
 	say(how, text.text);
 	rsb_state_event(env->dir, "restored", text.text);
 }

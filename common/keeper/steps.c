@@ -192,13 +192,20 @@ act_deploy(struct rsb_keeper *keeper)
 /* ---- another sandbox ---- */
 
 static void
-say_restore(void *arg, const char *text)
+say_notice(void *arg, const char *text)
+{
+	rsb_steps_say(arg, "snapshot", text);
+}
+
+static void
+say_restored(void *arg, const char *text)
 {
 	struct rsb_keeper *keeper = arg;
 
-	/* rsb_recreate() itself writes the event log. */
-	if (keeper->event)
-		keeper->event(keeper->arg, "restored", text);
+	if (keeper->restored)
+		keeper->restored(keeper->arg, text);
+	else
+		rsb_steps_say(keeper, "restored", text);
 }
 
 /* From now on it is ended with us. */
@@ -244,7 +251,8 @@ recreate(struct rsb_keeper *keeper)
 	struct rsb_recreate how = {
 		.from = rsb_state_path(keeper->env.dir),
 		.timeout_ns = RESTORE_NS,
-		.notice = say_restore,
+		.notice = say_notice,
+		.restored = say_restored,
 		.haul = set_haul,
 		.arg = keeper,
 	};

@@ -12,10 +12,11 @@
 #include "util/thread.h"
 
 struct rsb_keeper {
-	struct rsb_keeper_env env;                                    /* const after start */
-	struct rsb_state saved; /* {keeper} writes it under lock */
-	struct rsb_link *link;                                        /* const after start */
+	struct rsb_keeper_env env; /* const after start */
+	struct rsb_state saved;    /* {keeper} writes it under lock */
+	struct rsb_link *link;     /* const after start */
 	void (*event)(void *arg, const char *kind, const char *text); /* const after start */
+	void (*restored)(void *arg, const char *text);                /* const after start */
 	void *arg;                                                    /* const after start */
 	pthread_t thread;                                             /* const after start */
 
