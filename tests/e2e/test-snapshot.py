@@ -237,7 +237,7 @@ def test_a_sandbox_that_is_lost_comes_back(world):
         box.sh("echo late > late")
         key = pathlib.Path(box.state("key")).read_bytes()
         world.rsb("umount", box.name)
-        lose(world, box)
+        lose_by_name(world, box)
         r = world.rsb("up", "--name", box.name, "-m", box.mount, source)
         sentence(r, "files and directories are back as they were at", "(snapshot 2)", "is lost")
         equal([e["text"] for e in box.events() if e["kind"] == "restored"], [r.stderr.decode().strip().removeprefix("rsb up: ")])
