@@ -51,8 +51,8 @@ say(const struct rsb_verb_common *common, const struct rsb_verb_session *session
 	}
 	if (common->quiet)
 		return 0;
-	(void)rsb_until_ask(
-		session->backend, &session->state, until, NULL); /* it answered just now */
+	/* It answered just now. */
+	(void)rsb_until_ask(session->backend, &session->state, until);
 	(void)printf("%s %s%s%s: run commands by 'rsb exec -s %s', see its files by 'rsb mount %s "
 		     "DIR'\n",
 		name, session->known ? "was there already" : "is made", until[0] ? ", lives" : "",

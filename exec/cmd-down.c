@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 
 #include "exec/daemon.h"
+#include "exec/outcome.h"
 #include "exec/report.h"
 #include "exec/snaptake.h"
+#include "exec/syncguard.h"
 #include "exec/synchook.h"
 #include "exec/treesync.h"
 #include "exec/until.h"
 #include "exec/verbs.h"
 #include "exec/where.h"
+#include "keeper/stage.h"
 #include "util/cleanup.h"
 
 struct down {
@@ -24,10 +28,12 @@ struct down {
 	bool with_mount; /* it is not taken away yet */
 	bool by_command; /* what syncs was one, which is run once */
 	bool told;       /* what does not come out by a rule */
+	bool is_gone;    /* it was already, which does no harm by force */
 	bool is_out;     /* what changed in it is in the directory that it came from */
 	uint64_t changed;
 	uint64_t removed;
 	char until[RSB_UNTIL_SIZE]; /* it runs on */
+	struct rsb_syncguard guard;
 };
 
 /* For the control plane, where the way to the sandbox is cut and the end is forced. */
@@ -50,8 +56,8 @@ open_session(const struct down *down, const struct rsb_where *where, char **env,
 
 /* 0: nothing could come, it is paused to stay so. -ENOENT with a sentence: it is gone. */
 static int
-has_something(
-	const struct down *down, const struct rsb_verb_session *session, struct rsb_diag *diag)
+has_something(const struct down *down, const struct rsb_where *where,
+	const struct rsb_verb_session *session, struct rsb_diag *diag)
 {
 	RSB_CLEANUP(rsb_sandbox_done) struct rsb_sandbox sandbox = { 0 };
 	struct rsb_backend *backend = session->backend;
@@ -59,7 +65,7 @@ has_something(
 	int r = backend->ops->get(backend, session->state.sandbox_id, &sandbox, NULL);
 
 	if (r == -ENOENT)
-		return rsb_state_say_gone(session->state.name, diag);
+		return rsb_state_say_gone(where->root, where->state.name, diag);
 	return r < 0 || ends || sandbox.state != RSB_SANDBOX_PAUSED;
 }
 
@@ -125,7 +131,9 @@ sync_out(struct down *down, const struct rsb_where *where, char **env, struct rs
 		.session = &session,
 		.out = true,
 		.delete_many = down->delete_many,
+		.guard = &down->guard,
 		.again = down->told };
+	int sig;
 	int r;
 
 	if (down->by_command)
@@ -139,7 +147,7 @@ sync_out(struct down *down, const struct rsb_where *where, char **env, struct rs
 	if (down->no_sync || !session.config.sync.out_on_down || !session.state.local_dir[0] ||
 		(down->force && down->cut_off) || !has_its_turn(down, &session))
 		return 0;
-	r = has_something(down, &session, diag);
+	r = has_something(down, where, &session, diag);
 	if (r == -ENOENT && down->force)
 		return 0; /* what is to be done with it is done */
 	if (r <= 0)
@@ -149,6 +157,10 @@ sync_out(struct down *down, const struct rsb_where *where, char **env, struct rs
 	down->by_command = sync.key;
 	r = judge(down, where, &sync, r, diag);
 	rsb_treesync_done(&sync);
+	sig = rsb_syncguard_release(&down->guard);
+	/* The sync is whole, and that was all that could not be interrupted. */
+	if (r == 0 && sig)
+		rsb_outcome_die_by(sig);
 	return r;
 }
 
@@ -167,11 +179,18 @@ stop(struct down *down, const struct rsb_where *where, char **env, struct rsb_di
 		down->cut_off = look.cut_off;
 	down->is_mounted = look.mounted;
 	down->with_mount = true;
+	/* Else it would be known only when everything has come. */
+	if (look.mounted && !down->force)
+		r = rsb_daemon_check_unused(where, diag);
+	if (r < 0)
+		return r;
 	if (look.mounted && !down->cut_off && !down->no_sync)
 		rsb_treesync_settle(where->socket);
 	if (!down->no_sync)
 		r = sync_out(down, where, env, diag);
 	down->with_mount = false;
+	if (r == 0)
+		rsb_syncguard_past(&down->guard);
 	if (r == 0)
 		r = rsb_daemon_stop(where, down->force, diag);
 	return r ? r : sync_out(down, where, env, diag);
@@ -188,7 +207,7 @@ leave(struct down *down, const struct rsb_verb_session *session, bool asked, str
 {
 	const char *name = session->state.name;
 
-	(void)rsb_until_ask(session->backend, &session->state, down->until, NULL);
+	(void)rsb_until_ask(session->backend, &session->state, down->until);
 	if (!asked && down->is_out) {
 		down->how = RSB_CONFIG_DOWN_LEAVE;
 		return 0;
@@ -224,6 +243,14 @@ keep_snapshot(struct down *down, const struct rsb_where *where, struct rsb_verb_
 			stderr, "rsb down: no snapshot is taken: %s\n", rsb_diag_text(&diag, r));
 }
 
+/* By force, what is to be done with it is done when it is gone. */
+static int
+pass_gone(struct down *down, int r)
+{
+	down->is_gone = r == -ENOENT && down->force;
+	return down->is_gone ? 0 : r;
+}
+
 static int
 end_sandbox(struct down *down, const struct rsb_where *where, bool asked, char **env,
 	struct rsb_diag *diag)
@@ -243,12 +270,16 @@ end_sandbox(struct down *down, const struct rsb_where *where, bool asked, char *
 		if (r == -EBUSY)
 			return 0; /* paused already */
 		if (r == -ENOENT)
-			return rsb_state_say_gone(where->state.name, diag);
+			return pass_gone(
+				down, rsb_state_say_gone(where->root, where->state.name, diag));
 		return r == -EOPNOTSUPP ? leave(down, &session, asked, diag) : r;
 	default:
 		if (down->cut_off)
 			return 0;
-		return rsb_until_ask(session.backend, &session.state, down->until, diag);
+		r = rsb_until_ask(session.backend, &session.state, down->until);
+		return pass_gone(down,
+			r == -ENOENT ? rsb_state_say_gone(where->root, where->state.name, diag)
+				     : r);
 	}
 }
 
@@ -268,7 +299,7 @@ say(const struct down *down, const struct rsb_state *state)
 	if (down->common->json) {
 		rsb_report_init(&report);
 		rsb_report_sandbox(&report, state);
-		rsb_report_str(&report, "end", ends[down->how].word);
+		rsb_report_str(&report, "end", down->is_gone ? "gone" : ends[down->how].word);
 		rsb_report_bool(&report, "synced", down->is_out);
 		rsb_report_number(&report, "changed", down->changed);
 		rsb_report_number(&report, "removed", down->removed);
@@ -280,8 +311,35 @@ say(const struct down *down, const struct rsb_state *state)
 		(void)printf("%s synced out to %s: %llu changed, %llu removed\n", state->name,
 			state->local_dir, (unsigned long long)down->changed,
 			(unsigned long long)down->removed);
-	(void)printf("%s is down%s%s\n", state->name, ends[down->how].text, down->until);
+	(void)printf("%s is down%s%s\n", state->name,
+		down->is_gone ? "; its sandbox was gone already" : ends[down->how].text,
+		down->until);
 	return 0;
+}
+
+/* What failed came after a sync: that is not undone. */
+static int
+say_synced(const struct down *down, const struct rsb_where *where, int r, struct rsb_diag *diag)
+{
+	struct rsb_diag why = *diag;
+
+	if (!down->changed && !down->removed)
+		return r;
+	return rsb_diag_set(diag, r,
+		"%s; before that it was synced out to %s: %llu changed, %llu removed",
+		rsb_diag_text(&why, r), where->state.local_dir, (unsigned long long)down->changed,
+		(unsigned long long)down->removed);
+}
+
+/* What a sync that was killed left there. */
+static void
+sweep(const struct rsb_where *where)
+{
+	const char *path = where->state.local_dir;
+	rsb_autoclose int fd = path[0] ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+
+	if (fd >= 0)
+		rsb_stage_sweep(fd);
 }
 
 static int
@@ -289,16 +347,25 @@ bring_down(struct down *down, const char *name, char **env, struct rsb_diag *dia
 {
 	RSB_CLEANUP(rsb_where_done) struct rsb_where where = { 0 };
 	const bool asked = down->how >= 0;
+	int status = 0;
 	int r;
 
+	down->guard = (struct rsb_syncguard){ .verb = down->verb,
+		.name = where.state.name,
+		.dir = where.state.local_dir,
+		.ends = true };
 	r = rsb_where_find(name, env, &where, diag);
 	if (r >= 0)
-		r = stop(down, &where, env, diag);
+		r = rsb_syncguard_begin(&down->guard, &status);
+	if (r != 0)
+		return r < 0 ? r : status;
+	sweep(&where);
+	r = stop(down, &where, env, diag);
 	if (r > 0)
 		return r;
 	if (r >= 0)
 		r = end_sandbox(down, &where, asked, env, diag);
-	return r < 0 ? r : say(down, &where.state);
+	return r < 0 ? say_synced(down, &where, r, diag) : say(down, &where.state);
 }
 
 static int

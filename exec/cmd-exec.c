@@ -12,12 +12,13 @@ ask_for_sandbox(const struct rsb_exec_need *need, struct rsb_diag *diag)
 	RSB_CLEANUP(rsb_backend_freep) struct rsb_backend *backend = NULL;
 	RSB_CLEANUP(rsb_sandbox_done) struct rsb_sandbox sandbox = { 0 };
 	const struct rsb_state *state = &need->where->state;
-	struct rsb_keeper_env env = { .config = need->config, .environ = need->env };
 	int r;
 
 	r = rsb_keeper_backend(need->config, need->env, state->backend, &backend, diag);
-	env.backend = backend;
-	return r < 0 ? r : rsb_keeper_look(&env, state, &sandbox, diag);
+	if (r < 0)
+		return r;
+	r = backend->ops->get(backend, state->sandbox_id, &sandbox, diag);
+	return r == -ENOENT ? rsb_state_say_gone(need->where->root, state->name, diag) : r;
 }
 
 /*

@@ -224,7 +224,7 @@ do_umount(const struct rsb_verb_common *common, const char *name, bool force, ch
 	if (r >= 0)
 		r = rsb_daemon_check(&where, true, diag);
 	if (r == -ENOTCONN && rsb_until_is_gone(&where.state, common, env))
-		r = rsb_state_say_gone(where.state.name, diag);
+		r = rsb_state_say_gone(where.root, where.state.name, diag);
 	if (r >= 0)
 		r = rsb_daemon_stop(&where, force, diag);
 	if (r < 0)
@@ -235,7 +235,9 @@ do_umount(const struct rsb_verb_common *common, const char *name, bool force, ch
 		rsb_report_str(&report, "mount", where.state.mountpoint);
 		return rsb_report_print(&report);
 	}
-	r = rsb_until_find(&where.state, common, env, until, diag);
+	r = rsb_until_find(&where.state, common, env, until);
+	if (r == -ENOENT)
+		r = rsb_state_say_gone(where.root, where.state.name, diag);
 	if (r >= 0 && !common->quiet)
 		(void)printf("%s is unmounted, still running%s\n", where.state.name, until);
 	return r;

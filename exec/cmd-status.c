@@ -110,7 +110,7 @@ run_status(const struct rsb_verb *verb, const struct rsb_verb_call *call)
 		r = rsb_daemon_check(&where, false, &diag);
 	/* To mount it is no advice then. */
 	if (r == -ENOTCONN && rsb_until_is_gone(&where.state, &call->common, call->env))
-		r = rsb_state_say_gone(where.state.name, &diag);
+		r = rsb_state_say_gone(where.root, where.state.name, &diag);
 	if (r >= 0)
 		r = rsb_daemon_status(&where, &out, &diag);
 	if (r >= 0)

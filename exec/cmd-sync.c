@@ -18,6 +18,7 @@ struct sync {
 	bool theirs;
 	const char *word; /* of the sandbox, or what to resolve; may be NULL */
 	struct rsb_treesync tree;
+	struct rsb_syncguard guard;
 };
 
 /* ---- resolve ---- */
@@ -87,11 +88,19 @@ static int
 run(struct sync *sync, char **env, struct rsb_diag *diag)
 {
 	RSB_CLEANUP(rsb_where_done) struct rsb_where where = { 0 };
+	int status = 0;
 	int r;
 
+	sync->guard = (struct rsb_syncguard){ .verb = sync->tree.verb,
+		.name = where.state.name,
+		.dir = where.state.local_dir,
+		.in = sync->direction == IN && !sync->tree.dry_run };
 	r = rsb_where_find(sync->direction == RESOLVE ? NULL : sync->word, env, &where, diag);
-	if (r < 0)
-		return r;
+	if (r >= 0 && sync->direction != RESOLVE)
+		r = rsb_syncguard_begin(&sync->guard, &status);
+	if (r != 0)
+		return r < 0 ? r : status;
+	sync->tree.guard = &sync->guard;
 	/* What was written in the mount is there, before; and afterwards the mount shows it. */
 	if (sync->direction != RESOLVE)
 		rsb_treesync_settle(where.socket);

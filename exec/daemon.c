@@ -209,6 +209,17 @@ say_busy(const struct rsb_state *state, struct rsb_diag *diag)
 		(int)rsb_buf_len(&holders), (const char *)rsb_buf_head(&holders), advice);
 }
 
+int
+rsb_daemon_check_unused(const struct rsb_where *where, struct rsb_diag *diag)
+{
+	RSB_CLEANUP(rsb_buf_done) struct rsb_buf holders = { .max = RSB_DIAG_MAX / 2 };
+
+	/* Of what nobody here can look at, the daemon tells when it is to stop. */
+	if (rsb_holders_of(where->state.mountpoint, &holders) < 0 || !rsb_buf_len(&holders))
+		return 0;
+	return say_busy(&where->state, diag);
+}
+
 static int
 end_daemon(
 	const struct rsb_where *where, struct rsb_state_dir *dir, bool force, struct rsb_diag *diag)

@@ -30,6 +30,8 @@ rsb_nodiscard int rsb_daemon_start(const char *name, const char *mountpoint,
  * there. -EBUSY.
  */
 rsb_nodiscard int rsb_daemon_stop(const struct rsb_where *where, bool force, struct rsb_diag *diag);
+/* It is mounted: whether that would find it in use, as far as is seen from here. -EBUSY. */
+rsb_nodiscard int rsb_daemon_check_unused(const struct rsb_where *where, struct rsb_diag *diag);
 /*
  * Lets the rsb-mount beside our own program, or of PATH, go on with the mount, in place of the
  * program that serves it. force: also while commands run, which are lost. The sentence is

@@ -325,7 +325,6 @@ watch_signals(struct state *s)
 			(void)sigaddset(&set, forwarded[i]);
 	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
 		return -errno;
-	(void)signal(SIGPIPE, SIG_IGN);
 	s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (s->signal_fd < 0)
 		return -errno;
@@ -424,7 +423,7 @@ start(struct state *s, const struct rsb_run *run, struct rsb_diag *diag)
 	s->result->unreached = !s->client;
 	if (r >= 0)
 		r = rsb_timer_new(s->loop, on_drained, s, &s->drain);
-	if (r >= 0)
+	if (r >= 0 && !run->no_signals)
 		r = watch_signals(s);
 	if (r >= 0)
 		r = open_streams(s, run);
@@ -466,6 +465,7 @@ rsb_run(const struct rsb_run *run, struct rsb_run_result *ret_result, struct rsb
 	int r;
 
 	*ret_result = (struct rsb_run_result){ .end = RSB_RUN_FAILED };
+	(void)signal(SIGPIPE, SIG_IGN);
 	r = start(&s, run, diag);
 	if (r >= 0)
 		r = rsb_loop_run(s.loop);

@@ -17,6 +17,7 @@ struct rsb_run {
 		*env; /* "NAME=value", NULL-terminated: exactly what the command gets from here */
 	const char *cwd; /* relative to the workspace or absolute */
 	bool no_stdin;
+	bool no_signals;   /* they do to us what they do, and are not for the command */
 	uint64_t drain_ns; /* after its end: for output of others that hold its streams */
 	/*
 	 * Before all output: what was lost that nobody was told of, JSON of ctl_losses. NULL: that
@@ -44,7 +45,10 @@ struct rsb_run_result {
 	uint32_t stage; /* RSB_SPAWN_STAGE_* */
 };
 
-/* Waits for the end. Uses signalfd(2): the calling thread must be the only one. */
+/*
+ * Waits for the end. Uses signalfd(2), unless no_signals: the calling thread must be the only one,
+ * and what is forwarded stays blocked.
+ */
 void rsb_run(const struct rsb_run *run, struct rsb_run_result *ret_result, struct rsb_diag *diag);
 
 #endif

@@ -81,6 +81,19 @@ on_item(void *arg, enum rsb_syncout_item item, const char *path, const char *why
 	}
 }
 
+static void
+on_publishes(void *arg, uint64_t done, uint64_t all)
+{
+	struct rsb_treesync *sync = arg;
+
+	if (sync->guard && rsb_syncguard_publishes(sync->guard, done, all)) {
+		rsb_progress_clear(&sync->progress);
+		(void)fprintf(stderr,
+			"rsb %s: finishing: %llu of %llu; it cannot be interrupted now\n",
+			sync->verb->name, (unsigned long long)done, (unsigned long long)all);
+	}
+}
+
 static int
 go(struct rsb_treesync *sync, bool note, struct rsb_diag *diag)
 {
@@ -98,7 +111,9 @@ go(struct rsb_treesync *sync, bool note, struct rsb_diag *diag)
 		.dry_run = sync->dry_run,
 		.delete_many = sync->delete_many,
 		.trust_git = sync->trust_git,
-		.item = on_item };
+		.max = sync->session->config.sync.out_max,
+		.item = on_item,
+		.publishes = on_publishes };
 	int r;
 
 	r = rsb_way_find(sync->session, &way, diag);
@@ -134,6 +149,8 @@ go_by_command(struct rsb_treesync *sync, struct rsb_diag *diag)
 			"'rsb sync --builtin' does without it",
 			sync->key);
 	rsb_verb_session_unlock(sync->session);
+	if (sync->guard)
+		rsb_syncguard_by_command(sync->guard);
 	rsb_progress_begin(&sync->progress, sync->verb, sync->common,
 		sync->out ? "syncing out by sync.out_command" : "syncing in by sync.in_command");
 	r = rsb_synchook_run(&hook, diag);
@@ -222,9 +239,12 @@ rsb_treesync_settle(const char *socket)
 {
 	char *const argv[] = { (char *)"true", NULL };
 	const char *const env[] = { NULL };
-	const struct rsb_run run = {
-		.socket = socket, .argv = argv, .env = env, .cwd = "", .no_stdin = true
-	};
+	const struct rsb_run run = { .socket = socket,
+		.argv = argv,
+		.env = env,
+		.cwd = "",
+		.no_stdin = true,
+		.no_signals = true };
 	struct rsb_run_result result;
 	struct rsb_diag diag = { 0 };
 

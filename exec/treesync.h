@@ -9,6 +9,7 @@
 
 #include "exec/progress.h"
 #include "exec/report.h"
+#include "exec/syncguard.h"
 #include "exec/verbs.h"
 #include "keeper/syncin.h"
 
@@ -22,7 +23,8 @@ struct rsb_treesync {
 	bool dry_run;
 	bool delete_many;
 	bool trust_git;
-	bool again; /* what stays by a rule was told before */
+	struct rsb_syncguard *guard; /* may be NULL */
+	bool again;                  /* what stays by a rule was told before */
 	/* Filled. */
 	const char *key; /* of the command that did it; NULL: we did */
 	bool remains;    /* it says that there are conflicts */

@@ -10,8 +10,8 @@
 #define WAIT_NS (5 * RSB_NSEC_PER_SEC)
 
 int
-rsb_until_ask(struct rsb_backend *backend, const struct rsb_state *state,
-	char out[static RSB_UNTIL_SIZE], struct rsb_diag *diag)
+rsb_until_ask(
+	struct rsb_backend *backend, const struct rsb_state *state, char out[static RSB_UNTIL_SIZE])
 {
 	static const char *const then[] = {
 		[RSB_SANDBOX_EXPIRY_UNKNOWN] = "",
@@ -25,7 +25,7 @@ rsb_until_ask(struct rsb_backend *backend, const struct rsb_state *state,
 	out[0] = '\0';
 	r = backend->ops->get(backend, state->sandbox_id, &sandbox, NULL);
 	if (r == -ENOENT)
-		return rsb_state_say_gone(state->name, diag);
+		return r;
 	if (r < 0 || sandbox.state != RSB_SANDBOX_RUNNING || !sandbox.end_ns)
 		return 0;
 	rsb_localtime(sandbox.end_ns, rsb_wall_ns(), text);
@@ -54,14 +54,13 @@ open_backend(const struct rsb_state *state, const struct rsb_verb_common *common
 
 int
 rsb_until_find(const struct rsb_state *state, const struct rsb_verb_common *common, char **env,
-	char out[static RSB_UNTIL_SIZE], struct rsb_diag *diag)
+	char out[static RSB_UNTIL_SIZE])
 {
 	RSB_CLEANUP(rsb_backend_freep) struct rsb_backend *backend = NULL;
 
 	out[0] = '\0';
-	return open_backend(state, common, env, &backend) < 0
-		       ? 0
-		       : rsb_until_ask(backend, state, out, diag);
+	return open_backend(state, common, env, &backend) < 0 ? 0
+							      : rsb_until_ask(backend, state, out);
 }
 
 bool

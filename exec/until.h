@@ -11,14 +11,14 @@
 
 /*
  * " until 15:04, then it is paused", to go behind a sentence, as its host says now; "" when it does
- * not say that, or the sandbox is paused. Waits for the host as long as the backend does. -ENOENT
- * with a sentence: the sandbox is gone; else 0.
+ * not say that, or the sandbox is paused. Waits for the host as long as the backend does. -ENOENT:
+ * the sandbox is gone; else 0.
  */
 int rsb_until_ask(struct rsb_backend *backend, const struct rsb_state *state,
-	char out[static RSB_UNTIL_SIZE], struct rsb_diag *diag);
+	char out[static RSB_UNTIL_SIZE]);
 /* The same for who has no backend yet, and does not wait for long. */
 int rsb_until_find(const struct rsb_state *state, const struct rsb_verb_common *common, char **env,
-	char out[static RSB_UNTIL_SIZE], struct rsb_diag *diag);
+	char out[static RSB_UNTIL_SIZE]);
 
 /* The same way: its host says that there is no such sandbox any more. */
 bool rsb_until_is_gone(

@@ -70,6 +70,7 @@ struct rsb_config {
 		struct rsb_config_list exclude;
 		uint64_t interval_ns;  /* of automatic snapshots; 0: none */
 		uint64_t snapshot_max; /* bytes of a chain of them */
+		uint64_t out_max;      /* bytes of all files that one sync may bring */
 		bool out_on_down;
 		char *in_command; /* empty: none */
 		char *out_command;

@@ -102,18 +102,35 @@ rsb_keeper_backend(const struct rsb_config *config, char *const *env, const char
 
 /* ---- create ---- */
 
+/* Of the state directories. Caller frees; NULL: no memory. */
+static char *
+root_of(const struct rsb_keeper_env *env)
+{
+	char *root = strdup(rsb_state_path(env->dir));
+
+	if (root)
+		*strrchr(root, '/') = '\0';
+	return root;
+}
+
 struct census {
 	const char *name; /* does not count itself */
-	const char *backend;
+	struct rsb_backend *backend;
+	bool asks; /* the host, whether it is there */
 	uint64_t n;
 };
 
 static int
 count(void *arg, const struct rsb_state *state)
 {
+	RSB_CLEANUP(rsb_sandbox_done) struct rsb_sandbox sandbox = { 0 };
 	struct census *census = arg;
+	const struct rsb_backend_ops *ops = census->backend->ops;
 
-	if (strcmp(state->name, census->name) != 0 && strcmp(state->backend, census->backend) == 0)
+	if (strcmp(state->name, census->name) == 0 || strcmp(state->backend, ops->name) != 0)
+		return 0;
+	if (!census->asks ||
+		ops->get(census->backend, state->sandbox_id, &sandbox, NULL) != -ENOENT)
 		census->n++;
 	return 0;
 }
@@ -123,15 +140,20 @@ check_max(const struct rsb_keeper_env *env, struct rsb_diag *diag)
 {
 	struct census census = {
 		.name = rsb_state_name(env->dir),
-		.backend = env->backend->ops->name,
+		.backend = env->backend,
 	};
-	rsb_autofree char *root = strdup(rsb_state_path(env->dir));
+	rsb_autofree char *root = root_of(env);
 	int r;
 
 	if (!root)
 		return -ENOMEM;
-	*strrchr(root, '/') = '\0';
 	r = rsb_state_list(root, count, &census);
+	/* Some may be gone, which their host knows; as a rule it need not be asked. */
+	if (r >= 0 && census.n >= env->config->sandbox.max) {
+		census.n = 0;
+		census.asks = true;
+		r = rsb_state_list(root, count, &census);
+	}
 	if (r < 0)
 		return r;
 	if (census.n >= env->config->sandbox.max)
@@ -337,9 +359,13 @@ rsb_keeper_look(const struct rsb_keeper_env *env, const struct rsb_state *state,
 	struct rsb_sandbox *ret_sandbox, struct rsb_diag *diag)
 {
 	struct rsb_backend *backend = env->backend;
+	rsb_autofree char *root = NULL;
 	int r = backend->ops->get(backend, state->sandbox_id, ret_sandbox, diag);
 
-	return r == -ENOENT ? rsb_state_say_gone(state->name, diag) : r;
+	if (r != -ENOENT)
+		return r;
+	root = root_of(env);
+	return root ? rsb_state_say_gone(root, state->name, diag) : -ENOMEM;
 }
 
 int

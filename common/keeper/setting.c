@@ -63,6 +63,7 @@ static const struct row rows[] = {
 	{ "sync", "exclude", LIST, HARMLESS, AT(sync.exclude), "node_modules .pnpm-store .venv __pycache__", NULL, 0, 0 },
 	{ "sync", "interval", TIME, MAY_BE_OFF, AT(sync.interval_ns), "60s", NULL, SEC, 24 * 3600 * SEC },
 	{ "sync", "snapshot_max", SIZE, 0, AT(sync.snapshot_max), "4G", NULL, 1 << 20, 0 },
+	{ "sync", "out_max", SIZE, 0, AT(sync.out_max), "64G", NULL, 1 << 20, 0 },
 	{ "sync", "out_on_down", BOOL, 0, AT(sync.out_on_down), "true", NULL, 0, 0 },
 	{ "sync", "in_command", TEXT, 0, AT(sync.in_command), "", NULL, 0, 0 },
 	{ "sync", "out_command", TEXT, 0, AT(sync.out_command), "", NULL, 0, 0 },

@@ -9,6 +9,7 @@
 
 #include "keeper/fartree.h"
 #include "keeper/manifest.h"
+#include "keeper/stage.h"
 #include "util/cleanup.h"
 
 void
@@ -54,6 +55,7 @@ rsb_sides_open(struct rsb_sides *sides, const struct rsb_syncout *out,
 	if (sides->root_fd < 0)
 		return rsb_diag_set(diag, -errno, "%s: %s", dir, strerror(errno));
 	sides->opened = true;
+	rsb_stage_sweep(sides->root_fd);
 	sides->plan.root_fd = sides->root_fd;
 	sides->plan.trust_git = out->trust_git;
 	r = rsb_sync_patterns(out->sync, &patterns, &ignore, diag);

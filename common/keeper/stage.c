@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include "keeper/stage.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "keeper/state.h"
 #include "util/beneath.h"
 #include "util/cleanup.h"
 #include "util/fd.h"
@@ -16,6 +19,9 @@
 #include "util/thread.h"
 
 #define PARENT ".rsb"
+#define PREFIX "sync-"
+#define MODE 0700
+#define TAKE_TRIES 64u
 #define EMPTY_TRIES 64u
 #define BLOCK_MAX ((size_t)8 << 20)
 
@@ -70,6 +76,81 @@ empty(int fd)
 	return r;
 }
 
+/* ---- what was left ---- */
+
+static bool
+is_it_still(int dir_fd, const char *path, int fd)
+{
+	struct stat named, opened;
+
+	return fstat(fd, &opened) == 0 && fstatat(dir_fd, path, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       named.st_dev == opened.st_dev && named.st_ino == opened.st_ino;
+}
+
+/* Whether it was one that nobody uses; only what looks as we make them. */
+static bool
+sweep_one(int parent_fd, const char *name)
+{
+	rsb_autoclose int fd = -1;
+	struct stat st;
+
+	if (strncmp(name, PREFIX, strlen(PREFIX)) != 0 ||
+		rsb_state_name_check(name + strlen(PREFIX), NULL) < 0)
+		return false;
+	fd = rsb_beneath_open(parent_fd, name, O_RDONLY | O_DIRECTORY);
+	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &st) < 0 ||
+		(st.st_mode & 0777) != MODE || !is_it_still(parent_fd, name, fd))
+		return false;
+	(void)empty(fd);
+	return unlinkat(parent_fd, name, AT_REMOVEDIR) == 0;
+}
+
+void
+rsb_stage_sweep(int root_fd)
+{
+	rsb_autoclosedir DIR *dir = NULL;
+	const struct dirent *entry;
+	bool any = false;
+	int fd = rsb_beneath_open(root_fd, PARENT, O_RDONLY | O_DIRECTORY);
+
+	if (fd < 0)
+		return;
+	dir = fdopendir(fd);
+	if (!dir) {
+		(void)close(fd);
+		return;
+	}
+	while ((entry = readdir(dir)))
+		any = sweep_one(fd, entry->d_name) || any;
+	/* If that was all, he who was killed made it. */
+	if (any)
+		(void)unlinkat(root_fd, PARENT, AT_REMOVEDIR);
+}
+
+/* ---- making one ---- */
+
+/* -EAGAIN: somebody took it for left behind before it was ours. */
+static int
+take(struct rsb_stage *stage)
+{
+	rsb_autoclose int fd = -1;
+	int r;
+
+	if (mkdirat(stage->root_fd, stage->path, MODE) < 0 && errno != EEXIST)
+		return errno == ENOENT ? -EAGAIN : -errno;
+	fd = rsb_beneath_open(stage->root_fd, stage->path, O_RDONLY | O_DIRECTORY);
+	if (fd < 0)
+		return fd == -ENOENT ? -EAGAIN : fd;
+	do
+		r = flock(fd, LOCK_EX);
+	while (r < 0 && errno == EINTR);
+	/* A file system without them: then nobody can have it, and nothing there is swept. */
+	if (r == 0 && !is_it_still(stage->root_fd, stage->path, fd))
+		return -EAGAIN;
+	stage->fd = rsb_steal_fd(&fd);
+	return 0;
+}
+
 static int
 make(struct rsb_stage *stage)
 {
@@ -82,15 +163,16 @@ make(struct rsb_stage *stage)
 	stage->owner = (struct rsb_extract_owner){
 		.set = geteuid() == 0, .uid = st.st_uid, .gid = st.st_gid
 	};
-	stage->made_parent = mkdirat(stage->root_fd, PARENT, 0755) == 0;
-	if (!stage->made_parent && errno != EEXIST)
-		return -errno;
-	if (mkdirat(stage->root_fd, stage->path, 0700) < 0 && errno != EEXIST)
-		return -errno;
-	stage->fd = rsb_beneath_open(stage->root_fd, stage->path, O_RDONLY | O_DIRECTORY);
-	if (stage->fd < 0)
-		return stage->fd;
-	r = fchmod(stage->fd, 0700) < 0 ? -errno : 0;
+	r = -EAGAIN;
+	for (unsigned int n = 0; n < TAKE_TRIES && r == -EAGAIN; n++) {
+		if (mkdirat(stage->root_fd, PARENT, 0755) == 0)
+			stage->made_parent = true;
+		else if (errno != EEXIST)
+			return -errno;
+		r = take(stage);
+	}
+	if (r >= 0 && fchmod(stage->fd, MODE) < 0)
+		r = -errno;
 	return r < 0 ? r : empty(stage->fd);
 }
 
@@ -104,7 +186,7 @@ rsb_stage_open(int root_fd, const char *name, struct rsb_stage **ret_stage, stru
 		return -ENOMEM;
 	stage->root_fd = root_fd;
 	stage->fd = -1;
-	stage->path = rsb_str_printf("%s/sync-%s", PARENT, name);
+	stage->path = rsb_str_printf(PARENT "/" PREFIX "%s", name);
 	r = stage->path ? make(stage) : -ENOMEM;
 	if (r < 0)
 		return rsb_diag_set(diag, r, "%s cannot be made in the directory: %s",

@@ -5,7 +5,7 @@
 /*
  * Where an archive from a sandbox is unpacked before anything of it is put in its place: a
  * directory .rsb/sync-NAME in the tree that it is for, so that renames lead from one to the other.
- * What a sync that was killed left there goes when the next one begins.
+ * Whoever has one holds an flock(2) on it: what is there without is left by one that was killed.
  */
 
 #include "keeper/haul.h"
@@ -14,6 +14,8 @@
 
 struct rsb_stage;
 
+/* Removes what nobody uses any more, of whatever sandbox, as far as we may. */
+void rsb_stage_sweep(int root_fd);
 /* root_fd: borrowed; name: of the sandbox. Errors of mkdir(2), with a sentence. */
 rsb_nodiscard int rsb_stage_open(
 	int root_fd, const char *name, struct rsb_stage **ret_stage, struct rsb_diag *diag);

@@ -9,8 +9,10 @@
 #include <sys/stat.h>
 
 #include "keeper/config.h"
+#include "keeper/snapstore.h"
 #include "keeper/state-json.h"
 #include "proto/auth.h"
+#include "util/cleanup.h"
 #include "util/clock.h"
 #include "util/fd.h"
 #include "util/hash.h"
@@ -77,9 +79,28 @@ rsb_state_name_of(const char *dir, char name[static RSB_STATE_NAME_MAX + 1])
 		(void)strcpy(name, "sandbox");
 }
 
-int
-rsb_state_say_gone(const char *name, struct rsb_diag *diag)
+static bool
+has_snapshot(const char *root, const char *name)
 {
+	RSB_CLEANUP(rsb_snapstore_closep) struct rsb_snapstore *store = NULL;
+	rsb_autofree char *dir = rsb_str_path(root, name);
+
+	if (!dir || rsb_snapstore_look(dir, &store, NULL) < 0)
+		return false;
+	for (size_t i = 0; i < rsb_snapstore_count(store); i++)
+		if (rsb_snapstore_is_there(store, i))
+			return true;
+	return false;
+}
+
+int
+rsb_state_say_gone(const char *root, const char *name, struct rsb_diag *diag)
+{
+	if (!has_snapshot(root, name))
+		return rsb_diag_set(diag, -ENOENT,
+			"the sandbox %s is gone, and there is no snapshot of it; 'rsb destroy %s' "
+			"forgets it",
+			name, name);
 	return rsb_diag_set(diag, -ENOENT,
 		"the sandbox %s is gone; 'rsb snapshot restore %s' makes another of its newest "
 		"snapshot, 'rsb destroy %s' forgets it",

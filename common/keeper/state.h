@@ -27,8 +27,11 @@
 #define RSB_STATE_NAME_MAX 64
 /* The sentence for -ENOENT, the same wherever a sandbox is named. */
 #define RSB_STATE_NO_SUCH "there is no sandbox '%s'; 'rsb list' names those there are"
-/* Its host does not know it any more: -ENOENT, with what to do about it. */
-int rsb_state_say_gone(const char *name, struct rsb_diag *diag);
+/*
+ * Its host does not know it any more: -ENOENT, with what to do about it. root: as of
+ * rsb_state_open(); its snapshots are there.
+ */
+int rsb_state_say_gone(const char *root, const char *name, struct rsb_diag *diag);
 #define RSB_STATE_LOCAL ".local" /* no name of a sandbox */
 #define RSB_STATE_EVENTS "events"
 #define RSB_STATE_EVENTS_OLD "events.old"

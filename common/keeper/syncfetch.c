@@ -10,6 +10,7 @@
 #include "util/cleanup.h"
 #include "util/fd.h"
 #include "util/pack.h"
+#include "util/str.h"
 
 #define WANTED_MAX ((size_t)256 << 20)
 /* What may come beyond the sizes that were listed: files that grow, and tries. */
@@ -29,11 +30,31 @@ rsb_syncfetch_done(struct rsb_syncfetch *fetch)
 	fetch->stage = NULL;
 }
 
+/* Before anything of it comes: a file without a block may be as large as it likes. */
+static int
+check_size(const struct rsb_syncfetch *fetch, uint64_t size, const struct rsb_tree_leaf *largest,
+	struct rsb_diag *diag)
+{
+	const uint64_t max = fetch->out->max;
+	rsb_autofree char *quoted = NULL;
+
+	if (!max || size <= max)
+		return 0;
+	quoted = rsb_str_quote(largest->path);
+	return rsb_diag_set(diag, -EFBIG,
+		"%llu MiB would come from the sandbox, and sync.out_max is %llu MiB: nothing is "
+		"changed here; leave out by .rsbignore or --exclude what is not needed, as %.200s "
+		"with its %llu MiB, or allow more",
+		(unsigned long long)(size >> 20), (unsigned long long)(max >> 20),
+		quoted ? quoted : "?", (unsigned long long)(largest->size >> 20));
+}
+
 static int
 ask(struct rsb_syncfetch *fetch, struct rsb_tar_limits *ret_limits, struct rsb_diag *diag)
 {
 	RSB_CLEANUP(rsb_buf_done) struct rsb_buf wanted = { .max = WANTED_MAX };
 	const struct rsb_syncplan *plan = &fetch->sides->plan;
+	const struct rsb_tree_leaf *largest = NULL;
 	struct rsb_haul *haul = fetch->sides->haul;
 	int r = 0;
 
@@ -46,7 +67,11 @@ ask(struct rsb_syncfetch *fetch, struct rsb_tar_limits *ret_limits, struct rsb_d
 		r = rsb_buf_append(&wanted, job->at.path, strlen(job->at.path) + 1);
 		ret_limits->files += 4;
 		ret_limits->size += rsb_min(job->at.there->size, UINT64_MAX / 2 - ret_limits->size);
+		if (!largest || job->at.there->size > largest->size)
+			largest = job->at.there;
 	}
+	if (r >= 0 && largest)
+		r = check_size(fetch, ret_limits->size - SLACK, largest, diag);
 	if (r < 0 || !rsb_buf_len(&wanted))
 		return r;
 	r = rsb_haul_begin(haul, RSB_HAUL_PACK, diag);

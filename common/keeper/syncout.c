@@ -23,6 +23,8 @@ struct run {
 	struct rsb_syncplan *plan; /* of sides */
 	struct rsb_syncfetch fetch;
 	struct rsb_publish *publish;
+	uint64_t n_due; /* names that change here */
+	uint64_t n_done;
 	struct rsb_syncout_stats stats;
 };
 
@@ -189,6 +191,26 @@ finish(struct run *run)
 	}
 }
 
+/* Which of the two passes is for it; neither: nothing changes. */
+static bool
+is_due(const struct rsb_syncplan_job *job, bool goes)
+{
+	if (rsb_syncplan_stays(job))
+		return false;
+	if (job->act == RSB_MERGE_DROP)
+		return goes;
+	return !goes &&
+	       (job->act == RSB_MERGE_TAKE || (job->act == RSB_MERGE_CONFLICT && job->staged));
+}
+
+static void
+count(struct run *run, bool due)
+{
+	run->n_done += due;
+	if (due && run->out->publishes)
+		run->out->publishes(run->out->sync->arg, run->n_done, run->n_due);
+}
+
 static int
 publish(struct run *run, struct rsb_diag *diag)
 {
@@ -196,13 +218,23 @@ publish(struct run *run, struct rsb_diag *diag)
 	const char *path = "";
 	int r = 0;
 
+	for (size_t i = 0; i < run->plan->n; i++)
+		run->n_due += is_due(&jobs[i], true) || is_due(&jobs[i], false);
+	if (run->out->publishes)
+		run->out->publishes(run->out->sync->arg, 0, run->n_due);
 	for (size_t i = run->plan->n; i-- > 0 && r >= 0;) {
+		const bool due = is_due(&jobs[i], true);
+
 		path = jobs[i].at.path;
 		r = clear(run, &jobs[i]);
+		count(run, due);
 	}
 	for (size_t i = 0; i < run->plan->n && r >= 0; i++) {
+		const bool due = is_due(&jobs[i], false);
+
 		path = jobs[i].at.path;
 		r = bring(run, &jobs[i]);
+		count(run, due);
 	}
 	if (r < 0) {
 		rsb_autofree char *quoted = rsb_str_quote(path);

@@ -33,8 +33,14 @@ struct rsb_syncout {
 	bool dry_run;     /* tell, and change nothing */
 	bool delete_many;
 	bool trust_git;
+	uint64_t max; /* bytes of all files that may come, holes counted; 0: no end */
 	/* May be NULL; why: NULL or a sentence. With sync's arg. */
 	void (*item)(void *arg, enum rsb_syncout_item item, const char *path, const char *why);
+	/*
+	 * May be NULL. Before the first name changes here, with done 0, and after each of all: who
+	 * is stopped from then on leaves half. With sync's arg.
+	 */
+	void (*publishes)(void *arg, uint64_t done, uint64_t all);
 };
 
 struct rsb_syncout_stats {

@@ -65,8 +65,9 @@ struct rsb_link_ops {
 	 */
 	void (*anew)(void *arg, uint64_t fifo);
 	/*
-	 * A reply to a call that is not under way: of which op it is if it is one of those that were
-	 * handed back (ops->anew) and were not made again yet, which has ended then; 0: it is not.
+	 * A reply to a call that is not under way: of which op it is if it is one of those that
+	 * were handed back (ops->anew) and were not made again yet, which has ended then; 0: it is
+	 * not.
 	 */
 	uint32_t (*early)(void *arg, const struct rsb_call_head *head);
 	/* Locks of calls that were made before this are gone; it comes before LIVE. May be NULL. */

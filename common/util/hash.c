@@ -2,7 +2,10 @@
 #include "util/hash.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <nettle/hmac.h>
 #include <nettle/sha1.h>
@@ -44,29 +47,74 @@ rsb_hmac_sha256(struct rsb_bytes key, const struct rsb_bytes *parts, size_t n_pa
 	explicit_bzero(&ctx, sizeof(ctx)); /* holds what the key became */
 }
 
+struct fd_hash {
+	struct sha256_ctx ctx;
+	int fd;
+	uint8_t *chunk;
+	uint64_t offset;
+};
+
+/* Zeros that nobody has to read: the file system says where data is. */
+static void
+hash_hole(struct fd_hash *hash)
+{
+	off_t data = lseek(hash->fd, (off_t)hash->offset, SEEK_DATA);
+	struct stat st;
+
+	if (data < 0 && errno == ENXIO && fstat(hash->fd, &st) == 0)
+		data = st.st_size;
+	if (data < 0 || (uint64_t)data <= hash->offset)
+		return;
+	memset(hash->chunk, 0, CHUNK);
+	while (hash->offset < (uint64_t)data) {
+		size_t n = (size_t)rsb_min((uint64_t)data - hash->offset, (uint64_t)CHUNK);
+
+		sha256_update(&hash->ctx, n, hash->chunk);
+		hash->offset += n;
+	}
+}
+
+/* To the next hole. 0: to the end. */
+static int
+hash_data(struct fd_hash *hash)
+{
+	const off_t hole = lseek(hash->fd, (off_t)hash->offset, SEEK_HOLE);
+
+	while (hole < 0 || hash->offset < (uint64_t)hole) {
+		size_t most = CHUNK;
+		ssize_t n;
+
+		if (hole >= 0)
+			most = (size_t)rsb_min((uint64_t)hole - hash->offset, (uint64_t)CHUNK);
+		n = pread(hash->fd, hash->chunk, most, (off_t)hash->offset);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : 0;
+		sha256_update(&hash->ctx, (size_t)n, hash->chunk);
+		hash->offset += (uint64_t)n;
+	}
+	return 1;
+}
+
 int
 rsb_sha256_fd(int fd, uint8_t out[static RSB_SHA256_SIZE])
 {
-	rsb_autofree uint8_t *chunk = malloc(CHUNK);
-	struct sha256_ctx ctx;
-	uint64_t offset = 0;
-	ssize_t n;
+	struct fd_hash hash = { .fd = fd, .chunk = malloc(CHUNK) };
+	const off_t was = lseek(fd, 0, SEEK_CUR);
+	int r = hash.chunk ? 1 : -ENOMEM;
 
-	if (!chunk)
-		return -ENOMEM;
-	sha256_init(&ctx);
-	for (;;) {
-		n = pread(fd, chunk, CHUNK, (off_t)offset);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			break;
-		sha256_update(&ctx, (size_t)n, chunk);
-		offset += (uint64_t)n;
+	sha256_init(&hash.ctx);
+	while (r > 0) {
+		hash_hole(&hash);
+		r = hash_data(&hash);
 	}
-	sha256_digest(&ctx, RSB_SHA256_SIZE, out);
+	if (was >= 0)
+		(void)lseek(fd, was, SEEK_SET);
+	free(hash.chunk);
+	if (r < 0)
+		return r;
+	sha256_digest(&hash.ctx, RSB_SHA256_SIZE, out);
 	return 0;
 }
 

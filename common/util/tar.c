@@ -21,6 +21,7 @@ struct job {
 	struct rsb_extract *extract;
 	struct rsb_tar_result *result;
 	struct rsb_tar_limits limits;
+	uint64_t promised; /* sizes of files, as their heads say */
 };
 
 static void
@@ -138,15 +139,19 @@ static int
 make_file(struct job *job, struct archive_entry *entry, const char *path,
 	const struct rsb_extract_meta *meta)
 {
+	const uint64_t size = (uint64_t)rsb_max(archive_entry_size(entry), 0);
 	int fd, r, r_close;
 
+	/* A hole is long to read for whoever gets the file. */
+	if (size > job->limits.size - job->promised)
+		return -EFBIG;
+	job->promised += size;
 	r = rsb_extract_open_file(job->extract, path, &fd);
 	if (r < 0)
 		return r;
 	r = copy_data(job, fd);
 	set_xattrs(job, entry, fd);
-	r_close = rsb_extract_close_file(
-		job->extract, fd, (uint64_t)rsb_max(archive_entry_size(entry), 0), meta);
+	r_close = rsb_extract_close_file(job->extract, fd, size, meta);
 	return r < 0 ? r : r_close;
 }
 

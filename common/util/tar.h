@@ -21,7 +21,7 @@ struct rsb_tar_result {
 /* Against who says more than was asked for. */
 struct rsb_tar_limits {
 	uint64_t files;
-	uint64_t size; /* bytes of contents */
+	uint64_t size; /* bytes of contents, with those of holes */
 };
 
 /*

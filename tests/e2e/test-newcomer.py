@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What people stumble over who have read the README and the manual pages, and nothing else."""
 
+import contextlib
 import datetime
 import json
 import os
@@ -254,7 +255,44 @@ def test_a_sandbox_that_is_gone(world):
             more = ("true",) if verb[0] == "exec" else ()
             sentence(world.rsb(*verb, box.name, *more, check_status=125), f"the sandbox {box.name} is gone",
                      f"rsb destroy {box.name}")
+            check(b"snapshot restore" not in world.rsb(*verb, box.name, *more, check_status=125).stderr, "there is none")
         world.rsb("destroy", box.name)
+
+
+def test_what_is_gone_and_can_be_restored(world):
+    with world.sandbox() as box:
+        box.write("file", b"x")
+        world.rsb("snapshot", box.name)
+        world.rsb("umount", box.name)
+        sandbox, = json.loads(world.rsb("list", "--json").stdout)
+        world.api("DELETE", f"/sandboxes/{sandbox['sandbox']}")
+        sentence(world.rsb("down", box.name, check_status=125), f"rsb snapshot restore {box.name}", f"rsb destroy {box.name}")
+        world.rsb("snapshot", "restore", box.name)
+
+
+def test_by_force_what_is_gone_is_down(world):
+    source = world.fresh("src")
+    for how in ((), ("--leave",), ("--kill",)):
+        with named(world, "away") as name:
+            world.rsb("up", "--name", name, source)
+            os.kill(world.local_server()["pid"], signal.SIGKILL)
+            r = world.rsb("down", "-f", *how, name)
+            check(r.stdout.startswith(b"away is down"), r.stdout)
+            if "--kill" not in how:
+                equal(answer(world.rsb("down", "-f", "--json", *how, name))["end"], "gone", how)
+                check(b"its sandbox was gone already" in world.rsb("down", "-f", *how, name).stdout, how)
+                sentence(world.rsb("down", *how, name, check_status=125), "is gone")
+
+
+def test_what_is_gone_counts_no_more(world):
+    with contextlib.ExitStack() as stack:
+        for name in "one", "two":
+            world.rsb("create", stack.enter_context(named(world, name)))
+        third = stack.enter_context(named(world, "three"))
+        sentence(world.rsb("create", "-o", "sandbox.max=2", third, check_status=125), "there are 2 sandboxes already")
+        one, = [row for row in json.loads(world.rsb("list", "--json").stdout) if row["name"] == "one"]
+        world.api("DELETE", f"/sandboxes/{one['sandbox']}")
+        world.rsb("create", "-o", "sandbox.max=2", third)
 
 
 def test_a_shell_in_the_mount(world):

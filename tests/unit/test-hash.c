@@ -72,6 +72,29 @@ START_TEST(digests_a_file_from_its_start)
 }
 END_TEST
 
+/* Holes at the start, between and at the end are zeros, and the file's offset stays where it is. */
+START_TEST(digests_holes_as_zeros)
+{
+	rsb_autoclose int fd = memfd_create("hash", MFD_CLOEXEC);
+	rsb_autofree uint8_t *block = calloc(1, 3000000);
+	uint8_t expect[RSB_SHA256_SIZE];
+	uint8_t out[RSB_SHA256_SIZE];
+
+	ck_assert_int_ge(fd, 0);
+	ck_assert_ptr_nonnull(block);
+	ck_assert_int_eq(ftruncate(fd, 3000000), 0);
+	for (int n = 0; n < 3; n++) {
+		rsb_sha256((struct rsb_bytes){ block, 3000000 }, expect);
+		ck_assert_int_eq(lseek(fd, 5, SEEK_SET), 5);
+		ck_assert_int_eq(rsb_sha256_fd(fd, out), 0);
+		ck_assert_mem_eq(out, expect, sizeof(out));
+		ck_assert_int_eq(lseek(fd, 0, SEEK_CUR), 5);
+		block[1000000 * n + 7] = 'x';
+		ck_assert_int_eq(pwrite(fd, "x", 1, 1000000 * n + 7), 1);
+	}
+}
+END_TEST
+
 /* RFC 4648, section 10, and one value per digit that the alphabets spell apart. */
 static const struct {
 	const char *bytes;
@@ -154,6 +177,7 @@ main(void)
 		agrees_with_the_published_digests,
 		agrees_with_the_published_hmac,
 		digests_a_file_from_its_start,
+		digests_holes_as_zeros,
 		encodes_and_decodes_base64,
 		decodes_without_padding_and_url_safe,
 		refuses_what_is_no_base64,

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
@@ -16,8 +17,10 @@
 #include "proto/session.h"
 #include "tests/unit/near.h"
 #include "tests/unit/unit.h"
+#include "util/cleanup.h"
 #include "util/clock.h"
 #include "util/fd.h"
+#include "util/tar.h"
 
 #define PROC 77
 
@@ -356,31 +359,65 @@ START_TEST(ends_when_it_is_cancelled)
 }
 END_TEST
 
+/* A file of 64 MiB with four bytes. */
+static void
+put_sparse(struct pack *pack)
+{
+	struct archive_entry *entry = archive_entry_new();
+	char *zeros = calloc(1, 1 << 20);
+
+	archive_entry_set_pathname(entry, "sparse");
+	archive_entry_set_mode(entry, S_IFREG | 0644);
+	archive_entry_set_size(entry, 64 << 20);
+	archive_entry_sparse_add_entry(entry, 32 << 20, 4);
+	ck_assert_int_eq(archive_write_header(pack->archive, entry), ARCHIVE_OK);
+	ck_assert_ptr_nonnull(zeros);
+	for (int i = 0; i < 64; i++)
+		ck_assert_int_eq(archive_write_data(pack->archive, zeros, 1 << 20), 1 << 20);
+	free(zeros);
+	archive_entry_free(entry);
+}
+
 START_TEST(keeps_holes)
 {
 	struct near *near = near_new(false);
-	struct archive_entry *entry = archive_entry_new();
-	char *zeros = calloc(1, 1 << 20);
 	struct rsb_tar_in_rep rep;
 	struct pack pack;
 	struct stat st;
 
 	pack_init(&pack);
-	archive_entry_set_pathname(entry, "sparse");
-	archive_entry_set_mode(entry, S_IFREG | 0644);
-	archive_entry_set_size(entry, 64 << 20);
-	archive_entry_sparse_add_entry(entry, 32 << 20, 4);
-	ck_assert_int_eq(archive_write_header(pack.archive, entry), ARCHIVE_OK);
-	ck_assert_ptr_nonnull(zeros);
-	for (int i = 0; i < 64; i++)
-		ck_assert_int_eq(archive_write_data(pack.archive, zeros, 1 << 20), 1 << 20);
-	free(zeros);
-	archive_entry_free(entry);
+	put_sparse(&pack);
 	ck_assert_int_eq(extract(near, &pack, &rep), 0);
 	check_problem(&rep, NULL);
 	stat_in(near, "sparse", &st);
 	ck_assert_int_eq(st.st_size, 64 << 20);
 	ck_assert_int_lt(st.st_blocks, 2048);
+	near_free(near);
+}
+END_TEST
+
+START_TEST(counts_holes_towards_the_limit)
+{
+	struct near *near = near_new(false);
+	struct rsb_tar_limits limits = { .files = 1, .size = (64 << 20) - 1 };
+	rsb_autoclose int fd = memfd_create("archive", MFD_CLOEXEC);
+	rsb_autoclose int root = open(near->workspace, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct rsb_tar_result result;
+	struct pack pack;
+
+	pack_init(&pack);
+	put_sparse(&pack);
+	pack_close(&pack);
+	ck_assert_int_eq(
+		rsb_fd_write_full(fd, rsb_buf_head(&pack.bytes), rsb_buf_len(&pack.bytes)), 0);
+	rsb_buf_done(&pack.bytes);
+	for (int over = 1; over >= 0; over--) {
+		ck_assert_int_eq(lseek(fd, 0, SEEK_SET), 0);
+		rsb_tar_extract(fd, root, &(struct rsb_extract_owner){ 0 }, &limits, &result);
+		ck_assert_int_eq(result.error, over ? -EFBIG : 0);
+		ck_assert_uint_eq(result.n_file, over ? 0 : 1);
+		limits.size++;
+	}
 	near_free(near);
 }
 END_TEST
@@ -398,6 +435,7 @@ main(void)
 		says_that_the_disk_is_full,
 		ends_when_it_is_cancelled,
 		keeps_holes,
+		counts_holes_towards_the_limit,
 	};
 
 	return unit_run("tar", tests, RSB_ARRAY_SIZE(tests));
