@@ -4,27 +4,22 @@
 #include "fuse/uplink.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "fuse/fixed.h"
 #include "fuse/shared.h"
 #include "keeper/archivist.h"
 #include "keeper/herald.h"
 #include "keeper/keeper.h"
 #include "util/clock.h"
-#include "util/fd.h"
 #include "util/log.h"
 #include "util/str.h"
 #include "util/thread.h"
 
-#define CONNECT_NS (20 * RSB_NSEC_PER_SEC)
-#define POLL_NS (10 * RSB_NSEC_PER_MSEC)
 /* A fixed address has no configuration: the built-in values of rsb.conf(5). */
 #define DIRECT_LINGER_NS (600 * RSB_NSEC_PER_SEC)
 #define DIRECT_GRACE_NS (3 * RSB_NSEC_PER_SEC)
-#define KEY_FILE_MAX 4096u
 
 struct rsb_uplink {
 	const struct rsb_options *options;
@@ -51,33 +46,6 @@ struct rsb_uplink {
 
 /* ---- a fixed address ---- */
 
-/* The key as 2 * n hex digits in a file that nobody else can read. */
-static int
-read_key(struct rsb_uplink *uplink, struct rsb_diag *diag)
-{
-	const char *path = uplink->options->key_file;
-	rsb_autofree char *text = NULL;
-	uint8_t key[RSB_SECRET_MAX];
-	struct rsb_bytes hex;
-	int r;
-
-	if (!path)
-		return rsb_diag_set(diag, -EINVAL, "the option url= takes key=FILE as well");
-	r = rsb_fd_read_file(AT_FDCWD, path, KEY_FILE_MAX, &text);
-	if (r < 0)
-		return rsb_diag_set(
-			diag, r, "the key file '%s' cannot be read: %s", path, strerror(-r));
-	hex = (struct rsb_bytes){ .data = (uint8_t *)text, .size = strcspn(text, " \t\r\n") };
-	r = hex.size / 2 > sizeof(key) ? -EINVAL : rsb_str_unhex(hex, key, hex.size / 2);
-	if (r >= 0)
-		r = rsb_secret_set(&uplink->key, key, hex.size / 2);
-	explicit_bzero(key, sizeof(key));
-	explicit_bzero(text, strlen(text));
-	if (r < 0)
-		return rsb_diag_set(diag, -EINVAL, "'%s' is no file with a key in hex", path);
-	return 0;
-}
-
 static int
 open_direct(struct rsb_uplink *uplink, struct rsb_diag *diag)
 {
@@ -90,42 +58,7 @@ open_direct(struct rsb_uplink *uplink, struct rsb_diag *diag)
 	uplink->info.sync = uplink->options->sync;
 	uplink->info.linger_ns = DIRECT_LINGER_NS;
 	uplink->info.grace_ns = DIRECT_GRACE_NS;
-	return read_key(uplink, diag);
-}
-
-static int
-connect_direct(struct rsb_uplink *uplink)
-{
-	const struct rsb_link_target target = {
-		.url = uplink->options->url,
-		.fd = -1,
-		.timeout_ns = CONNECT_NS,
-	};
-
-	return rsb_link_connect(uplink->link, &target);
-}
-
-/* Nobody tells it to try again: until the first welcome one failure is enough. */
-static int
-wait_direct(struct rsb_uplink *uplink, struct rsb_diag *diag)
-{
-	const uint64_t end_ns = rsb_now_ns() + RSB_UPLINK_WAIT_S * RSB_NSEC_PER_SEC;
-	const struct timespec pause = { .tv_nsec = (long)POLL_NS };
-	struct rsb_diag why = { .text = "" };
-
-	while (rsb_now_ns() < end_ns) {
-		enum rsb_link_state state = rsb_link_state(uplink->link);
-
-		if (state == RSB_LINK_LIVE)
-			return 0;
-		if (state == RSB_LINK_DOWN || state == RSB_LINK_FAILED) {
-			rsb_link_why(uplink->link, &why);
-			return rsb_diag_set(diag, -ENOTCONN, "no link to '%s': %s",
-				uplink->options->url, why.text[0] ? why.text : "no reason given");
-		}
-		(void)nanosleep(&pause, NULL);
-	}
-	return rsb_diag_set(diag, -ETIMEDOUT, "no link to '%s' in time", uplink->options->url);
+	return rsb_fixed_key(uplink->options, &uplink->key, diag);
 }
 
 /* ---- a sandbox of the state directory ---- */
@@ -374,7 +307,8 @@ int
 rsb_uplink_start(struct rsb_uplink *uplink, struct rsb_link *link, struct rsb_diag *diag)
 {
 	uplink->link = link;
-	return uplink->direct ? connect_direct(uplink) : start_kept(uplink, diag);
+	return uplink->direct ? rsb_fixed_connect(uplink->options, uplink->link)
+			      : start_kept(uplink, diag);
 }
 
 void
@@ -406,7 +340,8 @@ int
 rsb_uplink_wait(struct rsb_uplink *uplink, struct rsb_diag *diag)
 {
 	if (uplink->direct)
-		return wait_direct(uplink, diag);
+		return rsb_fixed_wait(
+			uplink->options, uplink->link, RSB_UPLINK_WAIT_S * RSB_NSEC_PER_SEC, diag);
 	return rsb_keeper_wait(uplink->keeper, RSB_UPLINK_WAIT_S * RSB_NSEC_PER_SEC, diag);
 }
 
@@ -417,7 +352,7 @@ rsb_uplink_tick(struct rsb_uplink *uplink)
 		rsb_keeper_tick(uplink->keeper);
 	/* -EALREADY: it is not down. */
 	if (uplink->direct && uplink->link && rsb_link_state(uplink->link) == RSB_LINK_DOWN)
-		(void)connect_direct(uplink);
+		(void)rsb_fixed_connect(uplink->options, uplink->link);
 }
 
 void

@@ -4,9 +4,9 @@
 
 /*
  * What the keeper does next: a pure table of state and event. A living or paused sandbox is
- * always preferred; "gone" takes the control plane's 404; an unclear answer is never taken
- * for either, and only then another one is made. A sidecar is only started anew when the sandbox is known to run and nothing of
- * ours answers there.
+ * always preferred, another one is only made of one that is gone; "gone" takes the control plane's
+ * 404; an unclear answer is never taken for either. A sidecar is only started anew when the sandbox
+ * is known to run and nothing of ours answers there.
  */
 
 #include "keeper/keeper.h"
