@@ -18,6 +18,7 @@ struct rsb_comeback {
 	uint64_t files;
 	uint64_t taken_ns;
 	struct rsb_progress progress;
+	bool began; /* progress */
 };
 
 /*

@@ -165,6 +165,8 @@ begin_epoch(struct rsb_fs *fs)
 	rsb_send_reset(fs->send);
 	rsb_fs_drop_locked(fs);
 	while ((handle = rsb_handle_next(fs->handles, &cursor))) {
+		if (handle->wbuf.size)
+			rsb_hold_note_lost(fs, handle->inode, RSB_HOLD_UNSENT);
 		rsb_fs_lose_handle(fs, handle, -EIO);
 		handle->snap_fh = 0;
 	}

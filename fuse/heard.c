@@ -25,6 +25,17 @@ on_anew(struct rsb_task *task)
 	rsb_barrier_reset(heard->barrier);
 }
 
+/* {keeper} Who comes next is to be told. */
+static void
+on_restored(void *arg, const char *text)
+{
+	struct rsb_fs *fs = arg;
+
+	rsb_mutex_lock(&fs->lock);
+	rsb_losses_add(fs->shared, RSB_LOSS_RESTORED, text, false);
+	rsb_mutex_unlock(&fs->lock);
+}
+
 void
 rsb_heard_init(struct rsb_heard *heard, struct rsb_loop *loop, struct rsb_fs *fs,
 	struct rsb_barrier *barrier, struct rsb_uplink *uplink)
@@ -37,6 +48,7 @@ rsb_heard_init(struct rsb_heard *heard, struct rsb_loop *loop, struct rsb_fs *fs
 		.epoch = { .fn = on_epoch },
 		.anew = { .fn = on_anew },
 	};
+	rsb_uplink_on_restored(uplink, on_restored, fs);
 }
 
 static const char *

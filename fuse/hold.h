@@ -45,5 +45,6 @@ void rsb_hold_unknown(struct rsb_fop *fop);
 void rsb_hold_unknown_data(struct rsb_fs *fs, const struct rsb_inode *inode);
 /* inode's open file cannot be used any more. why: what comes after its path. */
 void rsb_hold_note_lost(struct rsb_fs *fs, const struct rsb_inode *inode, const char *why);
+#define RSB_HOLD_UNSENT "is open, and what was written to it last is lost with its sidecar's memory"
 
 #endif

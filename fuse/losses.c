@@ -18,7 +18,13 @@ find(const struct rsb_shared *shared, uint64_t number)
 static const char *
 kind_of(const struct rsb_shared_loss *loss)
 {
-	return loss->kind == RSB_LOSS_UNKNOWN ? "unknown" : "lost";
+	static const char *const names[] = {
+		[RSB_LOSS_LOST] = "lost",
+		[RSB_LOSS_UNKNOWN] = "unknown",
+		[RSB_LOSS_RESTORED] = "restored",
+	};
+
+	return loss->kind < RSB_ARRAY_SIZE(names) ? names[loss->kind] : "lost";
 }
 
 /* After this one, the first that is still there. */

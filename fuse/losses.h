@@ -15,7 +15,11 @@
 
 #define RSB_LOSSES_TOLD_MAX 16u /* of one status, or one rsb-exec */
 
-enum rsb_loss { RSB_LOSS_LOST, RSB_LOSS_UNKNOWN };
+enum rsb_loss {
+	RSB_LOSS_LOST,
+	RSB_LOSS_UNKNOWN,
+	RSB_LOSS_RESTORED /* all that is not of the moment that came back */
+};
 
 /*
  * told: whoever waits for it is told by other means. text goes to terminals: printable ASCII. It is

@@ -84,8 +84,11 @@ on_written(void *arg, int r, const void *rep)
 	rsb_fs_change_end(fs, handle->inode, r < 0 ? NULL : &written->attr, piece->since);
 	if (r == -ENOTCONN)
 		rsb_hold_unknown_data(fs, handle->inode);
-	if (r == -EBADF && handle->broken)
+	if (r == -EBADF && handle->broken) {
 		r = handle->broken;
+		if (!handle->error)
+			rsb_hold_note_lost(fs, handle->inode, RSB_HOLD_UNSENT);
+	}
 	if (r < 0)
 		note_error(fs, handle, r);
 	else

@@ -174,6 +174,7 @@ rsb_status_write(const struct rsb_status *status, struct rsb_buf *out)
 	const struct rsb_uplink_info *info = rsb_uplink_info(status->uplink);
 	uint64_t age_s = (rsb_now_ns() - status->started_ns) / RSB_NSEC_PER_SEC;
 	int64_t down_s = (int64_t)(rsb_uplink_down_ns(status->uplink) / RSB_NSEC_PER_SEC);
+	char id[RSB_SANDBOX_ID_MAX + 1];
 	size_t running = 0;
 	int r;
 
@@ -181,9 +182,10 @@ rsb_status_write(const struct rsb_status *status, struct rsb_buf *out)
 		return -ENOMEM;
 	if (status->control)
 		running = rsb_relay_count(rsb_control_relay(status->control), false);
+	rsb_uplink_sandbox(status->uplink, id);
 	r = rsb_json_set_str(json, "name", info->name);
 	if (r >= 0)
-		r = rsb_json_set_str(json, "sandbox", info->sandbox_id);
+		r = rsb_json_set_str(json, "sandbox", id);
 	if (r >= 0)
 		r = rsb_json_set_str(json, "state", rsb_uplink_state(status->uplink));
 	if (r >= 0)

@@ -4,27 +4,22 @@
 #include "fuse/uplink.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "fuse/fixed.h"
 #include "fuse/shared.h"
 #include "keeper/archivist.h"
 #include "keeper/herald.h"
 #include "keeper/keeper.h"
 #include "util/clock.h"
-#include "util/fd.h"
 #include "util/log.h"
 #include "util/str.h"
 #include "util/thread.h"
 
-#define CONNECT_NS (20 * RSB_NSEC_PER_SEC)
-#define POLL_NS (10 * RSB_NSEC_PER_MSEC)
 /* A fixed address has no configuration: the built-in values of rsb.conf(5). */
 #define DIRECT_LINGER_NS (600 * RSB_NSEC_PER_SEC)
 #define DIRECT_GRACE_NS (3 * RSB_NSEC_PER_SEC)
-#define KEY_FILE_MAX 4096u
 
 struct rsb_uplink {
 	const struct rsb_options *options;
@@ -42,39 +37,14 @@ struct rsb_uplink {
 	struct rsb_keeper *keeper;       /* {lock} */
 	struct rsb_herald *herald;       /* const after start; NULL: nothing is run */
 	struct rsb_archivist *archivist; /* the same */
+	void (*restored)(void *arg, const char *text);
+	void *restored_arg;
 	char *socket;
 	char *log;
 	char *trust;
 };
 
 /* ---- a fixed address ---- */
-
-/* The key as 2 * n hex digits in a file that nobody else can read. */
-static int
-read_key(struct rsb_uplink *uplink, struct rsb_diag *diag)
-{
-	const char *path = uplink->options->key_file;
-	rsb_autofree char *text = NULL;
-	uint8_t key[RSB_SECRET_MAX];
-	struct rsb_bytes hex;
-	int r;
-
-	if (!path)
-		return rsb_diag_set(diag, -EINVAL, "the option url= takes key=FILE as well");
-	r = rsb_fd_read_file(AT_FDCWD, path, KEY_FILE_MAX, &text);
-	if (r < 0)
-		return rsb_diag_set(
-			diag, r, "the key file '%s' cannot be read: %s", path, strerror(-r));
-	hex = (struct rsb_bytes){ .data = (uint8_t *)text, .size = strcspn(text, " \t\r\n") };
-	r = hex.size / 2 > sizeof(key) ? -EINVAL : rsb_str_unhex(hex, key, hex.size / 2);
-	if (r >= 0)
-		r = rsb_secret_set(&uplink->key, key, hex.size / 2);
-	explicit_bzero(key, sizeof(key));
-	explicit_bzero(text, strlen(text));
-	if (r < 0)
-		return rsb_diag_set(diag, -EINVAL, "'%s' is no file with a key in hex", path);
-	return 0;
-}
 
 static int
 open_direct(struct rsb_uplink *uplink, struct rsb_diag *diag)
@@ -88,42 +58,7 @@ open_direct(struct rsb_uplink *uplink, struct rsb_diag *diag)
 	uplink->info.sync = uplink->options->sync;
 	uplink->info.linger_ns = DIRECT_LINGER_NS;
 	uplink->info.grace_ns = DIRECT_GRACE_NS;
-	return read_key(uplink, diag);
-}
-
-static int
-connect_direct(struct rsb_uplink *uplink)
-{
-	const struct rsb_link_target target = {
-		.url = uplink->options->url,
-		.fd = -1,
-		.timeout_ns = CONNECT_NS,
-	};
-
-	return rsb_link_connect(uplink->link, &target);
-}
-
-/* Nobody tells it to try again: until the first welcome one failure is enough. */
-static int
-wait_direct(struct rsb_uplink *uplink, struct rsb_diag *diag)
-{
-	const uint64_t end_ns = rsb_now_ns() + RSB_UPLINK_WAIT_S * RSB_NSEC_PER_SEC;
-	const struct timespec pause = { .tv_nsec = (long)POLL_NS };
-	struct rsb_diag why = { .text = "" };
-
-	while (rsb_now_ns() < end_ns) {
-		enum rsb_link_state state = rsb_link_state(uplink->link);
-
-		if (state == RSB_LINK_LIVE)
-			return 0;
-		if (state == RSB_LINK_DOWN || state == RSB_LINK_FAILED) {
-			rsb_link_why(uplink->link, &why);
-			return rsb_diag_set(diag, -ENOTCONN, "no link to '%s': %s",
-				uplink->options->url, why.text[0] ? why.text : "no reason given");
-		}
-		(void)nanosleep(&pause, NULL);
-	}
-	return rsb_diag_set(diag, -ETIMEDOUT, "no link to '%s' in time", uplink->options->url);
+	return rsb_fixed_key(uplink->options, &uplink->key, diag);
 }
 
 /* ---- a sandbox of the state directory ---- */
@@ -232,11 +167,12 @@ start_herald(struct rsb_uplink *uplink)
 
 /* {archivist} */
 static int
-find_way(void *arg, struct rsb_keeper_target *ret_target)
+find_way(
+	void *arg, struct rsb_keeper_target *ret_target, char ret_id[static RSB_SANDBOX_ID_MAX + 1])
 {
 	const struct rsb_uplink *uplink = arg;
 
-	return rsb_keeper_way(uplink->keeper, ret_target);
+	return rsb_keeper_way(uplink->keeper, ret_target, ret_id);
 }
 
 /* {archivist} */
@@ -255,8 +191,8 @@ static int
 start_archivist(struct rsb_uplink *uplink)
 {
 	const struct rsb_archivist_config config = { .config = &uplink->config,
-		.state = &uplink->state,
 		.state_dir = rsb_state_path(uplink->dir),
+		.local_dir = uplink->state.local_dir,
 		.key = &uplink->key,
 		.target = find_way,
 		.say = say_no_snapshot,
@@ -265,10 +201,29 @@ start_archivist(struct rsb_uplink *uplink)
 	return uplink->config.sync.interval_ns ? rsb_archivist_new(&config, &uplink->archivist) : 0;
 }
 
+/* {keeper} */
+static void
+on_restored(void *arg, const char *text)
+{
+	const struct rsb_uplink *uplink = arg;
+
+	uplink->restored(uplink->restored_arg, text);
+}
+
+void
+rsb_uplink_on_restored(
+	struct rsb_uplink *uplink, void (*fn)(void *arg, const char *text), void *arg)
+{
+	uplink->restored = fn;
+	uplink->restored_arg = arg;
+}
+
 static int
 start_kept(struct rsb_uplink *uplink, struct rsb_diag *diag)
 {
-	struct rsb_keeper_config config = { .event = on_event, .arg = uplink };
+	struct rsb_keeper_config config = {
+		.event = on_event, .restored = on_restored, .arg = uplink
+	};
 	struct rsb_keeper *keeper;
 	int r;
 
@@ -352,7 +307,8 @@ int
 rsb_uplink_start(struct rsb_uplink *uplink, struct rsb_link *link, struct rsb_diag *diag)
 {
 	uplink->link = link;
-	return uplink->direct ? connect_direct(uplink) : start_kept(uplink, diag);
+	return uplink->direct ? rsb_fixed_connect(uplink->options, uplink->link)
+			      : start_kept(uplink, diag);
 }
 
 void
@@ -384,7 +340,8 @@ int
 rsb_uplink_wait(struct rsb_uplink *uplink, struct rsb_diag *diag)
 {
 	if (uplink->direct)
-		return wait_direct(uplink, diag);
+		return rsb_fixed_wait(
+			uplink->options, uplink->link, RSB_UPLINK_WAIT_S * RSB_NSEC_PER_SEC, diag);
 	return rsb_keeper_wait(uplink->keeper, RSB_UPLINK_WAIT_S * RSB_NSEC_PER_SEC, diag);
 }
 
@@ -395,7 +352,7 @@ rsb_uplink_tick(struct rsb_uplink *uplink)
 		rsb_keeper_tick(uplink->keeper);
 	/* -EALREADY: it is not down. */
 	if (uplink->direct && uplink->link && rsb_link_state(uplink->link) == RSB_LINK_DOWN)
-		(void)connect_direct(uplink);
+		(void)rsb_fixed_connect(uplink->options, uplink->link);
 }
 
 void
@@ -413,6 +370,15 @@ rsb_uplink_say(struct rsb_uplink *uplink, const char *kind, const char *text)
 	if (uplink->herald)
 		rsb_herald_tell(uplink->herald, kind, text);
 	rsb_warn("%s: %s", kind, text);
+}
+
+void
+rsb_uplink_sandbox(struct rsb_uplink *uplink, char ret_id[static RSB_SANDBOX_ID_MAX + 1])
+{
+	if (uplink->keeper)
+		rsb_keeper_id(uplink->keeper, ret_id);
+	else
+		(void)snprintf(ret_id, RSB_SANDBOX_ID_MAX + 1, "%s", uplink->info.sandbox_id);
 }
 
 const char *

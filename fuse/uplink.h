@@ -8,6 +8,7 @@
  * connect again.
  */
 
+#include "backend/backend.h"
 #include "fuse/options.h"
 #include "keeper/snapdue.h"
 #include "link/link.h"
@@ -21,7 +22,7 @@ struct rsb_uplink;
 
 struct rsb_uplink_info {
 	const char *name;
-	const char *sandbox_id;
+	const char *sandbox_id; /* when it was opened */
 	const struct rsb_secret *key;
 	const char *socket; /* path of the control socket; NULL: none */
 	const char *log;    /* path of the log; NULL: stderr */
@@ -51,6 +52,12 @@ int rsb_uplink_lock_fd(const struct rsb_uplink *uplink);
  * since the fork.
  */
 rsb_nodiscard int rsb_uplink_reload(struct rsb_uplink *uplink, struct rsb_diag *diag);
+/*
+ * Before start. {keeper} fn: another sandbox was made of a snapshot, as that of struct
+ * rsb_keeper_config; fn puts it where events come from.
+ */
+void rsb_uplink_on_restored(
+	struct rsb_uplink *uplink, void (*fn)(void *arg, const char *text), void *arg);
 /* Begins to connect. link is borrowed and outlives uplink's stop. */
 rsb_nodiscard int rsb_uplink_start(
 	struct rsb_uplink *uplink, struct rsb_link *link, struct rsb_diag *diag);
@@ -67,7 +74,8 @@ void rsb_uplink_tick(struct rsb_uplink *uplink);
 void rsb_uplink_changed(struct rsb_uplink *uplink, const struct rsb_snapdue_news *news);
 /* {any} An event for the log. */
 void rsb_uplink_say(struct rsb_uplink *uplink, const char *kind, const char *text);
-/* For status. */
+/* For status. Main thread. */
+void rsb_uplink_sandbox(struct rsb_uplink *uplink, char ret_id[static RSB_SANDBOX_ID_MAX + 1]);
 const char *rsb_uplink_state(struct rsb_uplink *uplink);
 uint64_t rsb_uplink_down_ns(struct rsb_uplink *uplink); /* of keeper/keeper.h; 0 without one */
 /* The daemon before this one died, or made way: the event log says so. */

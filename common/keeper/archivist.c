@@ -99,12 +99,13 @@ take(struct rsb_archivist *archivist, bool *ret_fuzzy, struct rsb_diag *diag)
 	RSB_CLEANUP(rsb_buf_done) struct rsb_buf patterns = { .max = RSB_SNAPSHOT_PATTERNS_MAX };
 	RSB_CLEANUP(rsb_keeper_target_done) struct rsb_keeper_target target = { 0 };
 	RSB_CLEANUP(rsb_snapstore_closep) struct rsb_snapstore *store = NULL;
+	char id[RSB_SANDBOX_ID_MAX + 1];
 	const struct rsb_sync_far far = { .target = &target.target,
-		.sandbox_id = config->state->sandbox_id,
+		.sandbox_id = id,
 		.key = config->key,
 		.timeout_ns = TIMEOUT_NS,
 		.whole_ns = RSB_SNAPSHOT_WHOLE_NS };
-	struct rsb_snapshot snapshot = { .sandbox_id = config->state->sandbox_id,
+	struct rsb_snapshot snapshot = { .sandbox_id = id,
 		.max = config->config->sync.snapshot_max,
 		.why = archivist->then.commands ? "running" : "interval",
 		.busy = is_busy,
@@ -114,10 +115,9 @@ take(struct rsb_archivist *archivist, bool *ret_fuzzy, struct rsb_diag *diag)
 
 	r = rsb_snapstore_open(config->state_dir, 0, &store, diag);
 	if (r >= 0)
-		r = config->target(config->arg, &target);
+		r = config->target(config->arg, &target, id);
 	if (r >= 0)
-		r = rsb_snapshot_patterns(
-			config->config, config->state->local_dir, &patterns, diag);
+		r = rsb_snapshot_patterns(config->config, config->local_dir, &patterns, diag);
 	if (r < 0)
 		return r;
 	snapshot.store = store;

@@ -16,11 +16,12 @@ struct rsb_archivist;
 struct rsb_archivist_config {
 	/* All outlive the archivist. */
 	const struct rsb_config *config;
-	const struct rsb_state *state;
 	const char *state_dir;
+	const char *local_dir; /* as that of struct rsb_state */
 	const struct rsb_secret *key;
-	/* {archivist} Where the sandbox is reached now; *ret_target is the archivist's. */
-	int (*target)(void *arg, struct rsb_keeper_target *ret_target);
+	/* {archivist} Which sandbox it is now, and where; *ret_target is the archivist's. */
+	int (*target)(void *arg, struct rsb_keeper_target *ret_target,
+		char ret_id[static RSB_SANDBOX_ID_MAX + 1]);
 	/* {archivist} What the user should know, a sentence, once. */
 	void (*say)(void *arg, const char *text);
 	void *arg;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "keeper/haul.h"
 #include "keeper/heart.h"
 #include "keeper/steps.h"
 #include "util/cleanup.h"
@@ -26,6 +27,7 @@ rsb_keeper_state_name(enum rsb_keeper_state state)
 		[RSB_KEEPER_RECONNECTING] = "reconnecting",
 		[RSB_KEEPER_RESUMING] = "resuming",
 		[RSB_KEEPER_RESTARTING] = "restarting",
+		[RSB_KEEPER_RECREATING] = "recreating",
 		[RSB_KEEPER_RESTING] = "resting",
 		[RSB_KEEPER_LOST] = "lost",
 		[RSB_KEEPER_STOPPED] = "stopped",
@@ -288,6 +290,7 @@ rsb_keeper_start(const struct rsb_keeper_config *config, struct rsb_keeper **ret
 	keeper->saved = *config->state;
 	keeper->link = config->link;
 	keeper->event = config->event;
+	keeper->restored = config->restored;
 	keeper->arg = config->arg;
 	keeper->state = RSB_KEEPER_STARTING;
 	keeper->awake.step_ns = AWAKE_STEP_NS;
@@ -343,15 +346,25 @@ rsb_keeper_state(struct rsb_keeper *keeper)
 }
 
 int
-rsb_keeper_way(struct rsb_keeper *keeper, struct rsb_keeper_target *ret_target)
+rsb_keeper_way(struct rsb_keeper *keeper, struct rsb_keeper_target *ret_target,
+	char ret_id[static RSB_SANDBOX_ID_MAX + 1])
 {
 	int r = -ENOTCONN;
 
 	rsb_mutex_lock(&keeper->lock);
 	if (keeper->state == RSB_KEEPER_LIVE && keeper->way.url)
 		r = rsb_keeper_target_copy(&keeper->way, ret_target);
+	strcpy(ret_id, keeper->saved.sandbox_id);
 	rsb_mutex_unlock(&keeper->lock);
 	return r;
+}
+
+void
+rsb_keeper_id(struct rsb_keeper *keeper, char ret_id[static RSB_SANDBOX_ID_MAX + 1])
+{
+	rsb_mutex_lock(&keeper->lock);
+	strcpy(ret_id, keeper->saved.sandbox_id);
+	rsb_mutex_unlock(&keeper->lock);
 }
 
 uint64_t
@@ -413,6 +426,8 @@ rsb_keeper_stop(struct rsb_keeper *keeper, enum rsb_keeper_end end, struct rsb_d
 	rsb_mutex_lock(&keeper->lock);
 	keeper->stop = true;
 	keeper->state = RSB_KEEPER_STOPPED;
+	if (keeper->haul)
+		rsb_haul_abort(keeper->haul, -ECANCELED);
 	rsb_cond_broadcast(&keeper->cond);
 	rsb_mutex_unlock(&keeper->lock);
 	rsb_backend_abort(keeper->env.backend);

@@ -18,6 +18,7 @@ enum rsb_keeper_state {
 	RSB_KEEPER_RECONNECTING,
 	RSB_KEEPER_RESUMING,   /* it was paused */
 	RSB_KEEPER_RESTARTING, /* the sidecar was gone */
+	RSB_KEEPER_RECREATING, /* it was gone; another one is made of the last snapshot */
 	RSB_KEEPER_RESTING,    /* it was idle and is paused; what is done next resumes it */
 	RSB_KEEPER_LOST,       /* needs the user; all calls fail with EIO */
 	RSB_KEEPER_STOPPED,
@@ -36,6 +37,8 @@ struct rsb_keeper_config {
 	struct rsb_link *link;         /* borrowed; lives longer than the keeper */
 	/* It is in the event log by then. On the keeper's thread; may be NULL. text: a sentence. */
 	void (*event)(void *arg, const char *kind, const char *text);
+	/* Another sandbox was made of a snapshot: of which moment. NULL: as an event "restored". */
+	void (*restored)(void *arg, const char *text);
 	void *arg;
 };
 
@@ -56,10 +59,13 @@ void rsb_keeper_tick(struct rsb_keeper *keeper);
 /* {any} */
 enum rsb_keeper_state rsb_keeper_state(struct rsb_keeper *keeper);
 /*
- * {any} Where the sandbox was reached last, for a link beside the keeper's; the caller ends it.
- * -ENOTCONN: it is not reached now.
+ * {any} Which sandbox it is now, and where it was reached last, for a link beside the keeper's; the
+ * caller ends *ret_target. -ENOTCONN: it is not reached now.
  */
-rsb_nodiscard int rsb_keeper_way(struct rsb_keeper *keeper, struct rsb_keeper_target *ret_target);
+rsb_nodiscard int rsb_keeper_way(struct rsb_keeper *keeper, struct rsb_keeper_target *ret_target,
+	char ret_id[static RSB_SANDBOX_ID_MAX + 1]);
+/* {any} Another one may be made in its place. */
+void rsb_keeper_id(struct rsb_keeper *keeper, char ret_id[static RSB_SANDBOX_ID_MAX + 1]);
 /* {any} For how long, awake, the sandbox was not reached; 0: it is live, or was a moment ago. */
 uint64_t rsb_keeper_down_ns(struct rsb_keeper *keeper);
 /* Waits until LIVE (0) or LOST (its errno and sentence). -ETIMEDOUT. */

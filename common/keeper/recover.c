@@ -34,6 +34,8 @@ bring_up(enum rsb_keeper_state state, enum rsb_recover_event event, unsigned int
 	case RSB_RECOVER_IS_RESTING:
 		return (struct rsb_recover_step){ RSB_KEEPER_RESTING, RSB_RECOVER_REST };
 	case RSB_RECOVER_IS_GONE:
+		return (struct rsb_recover_step){ RSB_KEEPER_RECREATING, RSB_RECOVER_RECREATE };
+	case RSB_RECOVER_HOPELESS:
 	case RSB_RECOVER_IS_FORBIDDEN:
 		return (struct rsb_recover_step){ RSB_KEEPER_LOST, RSB_RECOVER_GIVE_UP };
 	case RSB_RECOVER_IS_UNCLEAR:
@@ -45,6 +47,40 @@ bring_up(enum rsb_keeper_state state, enum rsb_recover_event event, unsigned int
 		break;
 	}
 	return (struct rsb_recover_step){ state, RSB_RECOVER_NOTHING };
+}
+
+/* There is nothing to connect to until it was made, or turns out to be there. */
+static struct rsb_recover_step
+recreating(enum rsb_recover_event event)
+{
+	const struct rsb_recover_step stay = { RSB_KEEPER_RECREATING, RSB_RECOVER_NOTHING };
+
+	switch (event) {
+	case RSB_RECOVER_LINK_SUSPECT:
+	case RSB_RECOVER_LINK_DOWN:
+	case RSB_RECOVER_LINK_REFUSED:
+	case RSB_RECOVER_USED:
+	case RSB_RECOVER_CAP:
+	case RSB_RECOVER_EVENT_N:
+		return stay;
+	case RSB_RECOVER_TIMER:
+		return (struct rsb_recover_step){ stay.state, RSB_RECOVER_ASK };
+	case RSB_RECOVER_IS_UNCLEAR:
+	case RSB_RECOVER_FAILED:
+		return (struct rsb_recover_step){ stay.state, RSB_RECOVER_WAIT };
+	case RSB_RECOVER_BEGIN:
+	case RSB_RECOVER_LINK_LIVE:
+	case RSB_RECOVER_IS_RUNNING:
+	case RSB_RECOVER_IS_BARE:
+	case RSB_RECOVER_IS_PAUSED:
+	case RSB_RECOVER_IS_RESTING:
+	case RSB_RECOVER_IS_GONE:
+	case RSB_RECOVER_HOPELESS:
+	case RSB_RECOVER_IS_FORBIDDEN:
+	case RSB_RECOVER_DONE:
+		break;
+	}
+	return bring_up(RSB_KEEPER_RECONNECTING, event, 0);
 }
 
 /*
@@ -73,6 +109,7 @@ live(enum rsb_keeper_state state, enum rsb_recover_event event, unsigned int att
 	case RSB_RECOVER_IS_RESTING:
 	case RSB_RECOVER_USED:
 	case RSB_RECOVER_IS_GONE:
+	case RSB_RECOVER_HOPELESS:
 	case RSB_RECOVER_IS_FORBIDDEN:
 	case RSB_RECOVER_IS_UNCLEAR:
 	case RSB_RECOVER_DONE:
@@ -95,6 +132,8 @@ rsb_recover_next(enum rsb_keeper_state state, enum rsb_recover_event event, unsi
 	case RSB_KEEPER_RESUMING:
 	case RSB_KEEPER_RESTARTING:
 		return bring_up(state, event, attempts);
+	case RSB_KEEPER_RECREATING:
+		return recreating(event);
 	case RSB_KEEPER_RESTING:
 		if (event == RSB_RECOVER_USED)
 			return (struct rsb_recover_step){ RSB_KEEPER_RESUMING, RSB_RECOVER_ASK };

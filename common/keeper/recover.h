@@ -4,9 +4,9 @@
 
 /*
  * What the keeper does next: a pure table of state and event. A living or paused sandbox is
- * always preferred; "gone" takes the control plane's 404; an unclear answer is never taken
- * for either. A sidecar is only started anew when the sandbox is known to run and nothing of
- * ours answers there.
+ * always preferred, another one is only made of one that is gone; "gone" takes the control plane's
+ * 404; an unclear answer is never taken for either. A sidecar is only started anew when the sandbox
+ * is known to run and nothing of ours answers there.
  */
 
 #include "keeper/keeper.h"
@@ -23,6 +23,7 @@ enum rsb_recover_event {
 	RSB_RECOVER_IS_PAUSED,
 	RSB_RECOVER_IS_RESTING, /* paused, and nobody has used it for keeper.idle_limit */
 	RSB_RECOVER_IS_GONE,
+	RSB_RECOVER_HOPELESS, /* gone, and there is nothing to make it anew of */
 	RSB_RECOVER_IS_FORBIDDEN,
 	RSB_RECOVER_IS_UNCLEAR,
 	RSB_RECOVER_USED,   /* while it rests */
@@ -41,7 +42,8 @@ enum rsb_recover_action {
 	RSB_RECOVER_RESUME,
 	RSB_RECOVER_REST, /* nothing, until it is used */
 	RSB_RECOVER_DEPLOY,
-	RSB_RECOVER_GIVE_UP, /* the sandbox is gone or barred: every call fails */
+	RSB_RECOVER_RECREATE, /* another sandbox, of the last snapshot */
+	RSB_RECOVER_GIVE_UP,  /* the sandbox is gone or barred: every call fails */
 };
 
 struct rsb_recover_step {

@@ -9,24 +9,32 @@
  * state is what it was.
  */
 
+#include "keeper/haul.h"
 #include "keeper/provision.h"
-#include "keeper/snapstore.h"
 
 struct rsb_recreate {
-	const struct rsb_snapstore *store;
-	size_t at;           /* of the store; checked by keeper/snaprestore.h */
+	const char *from;    /* path of the state directory that has the snapshots */
+	uint64_t store_ns;   /* to wait for somebody else who uses them */
+	uint64_t number;     /* which; 0: the newest that is whole */
 	uint64_t timeout_ns; /* without any progress */
 	/* May be NULL. As those of struct rsb_snaprestore. */
 	void (*progress)(void *arg, uint64_t bytes);
 	void (*notice)(void *arg, const char *text);
+	/* Which moment came back, once. NULL: to notice and into the event log. */
+	void (*restored)(void *arg, const char *text);
+	/* May be NULL. What rsb_haul_abort() ends, from now on; NULL: it is over. Negative: no. */
+	int (*haul)(void *arg, struct rsb_haul *haul);
 	void *arg;
+	/* Filled. */
+	uint64_t files; /* names that are back */
+	uint64_t taken_ns;
 };
 
 /*
  * env: of the name that it gets, under the state lock. state: as it is to be made; it becomes that
- * of the new one. *ret_files: names that are back.
+ * of the new one. -ENOENT: there are no snapshots, without a sentence; -EBADMSG: none is whole.
  */
-rsb_nodiscard int rsb_recreate(const struct rsb_keeper_env *env, const struct rsb_recreate *how,
-	struct rsb_state *state, uint64_t *ret_files, struct rsb_diag *diag);
+rsb_nodiscard int rsb_recreate(const struct rsb_keeper_env *env, struct rsb_recreate *how,
+	struct rsb_state *state, struct rsb_diag *diag);
 
 #endif

@@ -2,13 +2,18 @@
 #include "keeper/steps.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "keeper/heart.h"
+#include "keeper/recreate.h"
 #include "util/backoff.h"
 #include "util/clock.h"
 
 #define BACKOFF_BASE_NS (250 * RSB_NSEC_PER_MSEC)
 #define BACKOFF_MAX_NS (10 * RSB_NSEC_PER_SEC)
+#define RESTORE_NS (60 * RSB_NSEC_PER_SEC) /* without any progress */
+/* Each may cost money: what failed so often needs the user. */
+#define RECREATE_MAX 5u
 
 void
 rsb_steps_say(struct rsb_keeper *keeper, const char *kind, const char *text)
@@ -86,6 +91,9 @@ act_ask(struct rsb_keeper *keeper)
 	int r;
 
 	r = backend->ops->get(backend, keeper->saved.sandbox_id, &sandbox, &keeper->why);
+	/* Nobody wants one to be made that nobody uses. */
+	if (r == -ENOENT && rsb_life_is_idle(&keeper->life, rsb_now_ns()))
+		return RSB_RECOVER_IS_RESTING;
 	if (r == -ENOENT)
 		return RSB_RECOVER_IS_GONE;
 	if (r == -EACCES)
@@ -129,7 +137,7 @@ static enum rsb_recover_event
 act_rest(struct rsb_keeper *keeper)
 {
 	rsb_steps_say(keeper, "resting",
-		"the sandbox was not used for long and is paused; what is done next resumes it");
+		"the sandbox was not used for long and does not run; what is done next brings it back");
 	rsb_mutex_lock(&keeper->lock);
 	keeper->down_ns = 0;
 	rsb_mutex_unlock(&keeper->lock);
@@ -181,15 +189,129 @@ act_deploy(struct rsb_keeper *keeper)
 	return RSB_RECOVER_DONE;
 }
 
+/* ---- another sandbox ---- */
+
+static void
+say_notice(void *arg, const char *text)
+{
+	rsb_steps_say(arg, "snapshot", text);
+}
+
+static void
+say_restored(void *arg, const char *text)
+{
+	struct rsb_keeper *keeper = arg;
+
+	if (keeper->restored)
+		keeper->restored(keeper->arg, text);
+	else
+		rsb_steps_say(keeper, "restored", text);
+}
+
+/* From now on it is ended with us. */
+static int
+set_haul(void *arg, struct rsb_haul *haul)
+{
+	struct rsb_keeper *keeper = arg;
+	int r;
+
+	rsb_mutex_lock(&keeper->lock);
+	keeper->haul = haul;
+	r = keeper->stop ? -ECANCELED : 0;
+	rsb_mutex_unlock(&keeper->lock);
+	return r;
+}
+
+/* Everything of the one before is over: another session, with state's sandbox. */
+static int
+move_to(struct rsb_keeper *keeper, const struct rsb_state *state)
+{
+	RSB_CLEANUP(rsb_secret_done) struct rsb_secret key = { 0 };
+	int r;
+
+	r = rsb_state_key(keeper->env.dir, &key);
+	if (r < 0)
+		return rsb_diag_set(&keeper->why, r, "the sidecar's key cannot be read: %s",
+			rsb_diag_text(NULL, r));
+	r = rsb_keeper_resume(&keeper->env, state, &keeper->sandbox, &keeper->why);
+	if (r >= 0)
+		r = rsb_link_reset(keeper->link, state->sandbox_id, &key);
+	if (r < 0)
+		return r;
+	rsb_mutex_lock(&keeper->lock);
+	keeper->saved = *state;
+	rsb_mutex_unlock(&keeper->lock);
+	return 0;
+}
+
+/* Under the state lock. Somebody else may have done it already. */
+static int
+recreate(struct rsb_keeper *keeper)
+{
+	struct rsb_recreate how = {
+		.from = rsb_state_path(keeper->env.dir),
+		.timeout_ns = RESTORE_NS,
+		.notice = say_notice,
+		.restored = say_restored,
+		.haul = set_haul,
+		.arg = keeper,
+	};
+	struct rsb_state state;
+	int r;
+
+	r = rsb_state_load(keeper->env.dir, &state, &keeper->why);
+	if (r == 0 && strcmp(state.sandbox_id, keeper->saved.sandbox_id) == 0) {
+		rsb_steps_say(keeper, "recreating",
+			"the sandbox does not exist any more; another one is made of the last snapshot");
+		r = rsb_recreate(&keeper->env, &how, &state, &keeper->why);
+	}
+	return r < 0 ? r : move_to(keeper, &state);
+}
+
+/* What comes again if it is tried again. */
+static bool
+is_hopeless(int r)
+{
+	return r == -ENOENT || r == -EBADMSG || r == -EINVAL || r == -ENOSPC || r == -EFBIG;
+}
+
+static enum rsb_recover_event
+act_recreate(struct rsb_keeper *keeper)
+{
+	int r;
+
+	keeper->why.text[0] = '\0';
+	r = rsb_state_lock(keeper->env.dir, RSB_STATE_LOCK, false);
+	/* Who has it may be making it. */
+	if (r < 0)
+		return RSB_RECOVER_FAILED;
+	r = recreate(keeper);
+	rsb_state_unlock(keeper->env.dir, RSB_STATE_LOCK);
+	if (r == -EACCES)
+		return RSB_RECOVER_IS_FORBIDDEN;
+	if (r < 0 && (is_hopeless(r) || ++keeper->n_recreate >= RECREATE_MAX))
+		return RSB_RECOVER_HOPELESS;
+	if (r < 0) {
+		rsb_steps_say(keeper, "failed", rsb_diag_text(&keeper->why, r));
+		return RSB_RECOVER_FAILED;
+	}
+	keeper->n_recreate = 0;
+	keeper->attempts = 0;
+	keeper->refused = false;
+	keeper->heartbeat_ns = rsb_now_ns(); /* to see when this one ends */
+	return RSB_RECOVER_DONE;
+}
+
 static enum rsb_recover_event
 act_give_up(struct rsb_keeper *keeper, enum rsb_recover_event cause)
 {
-	int r = cause == RSB_RECOVER_IS_GONE ? -ENOENT : -EACCES;
+	int r = cause == RSB_RECOVER_HOPELESS ? -ENOENT : -EACCES;
 	struct rsb_diag text = { 0 };
 
-	if (cause == RSB_RECOVER_IS_GONE)
-		(void)rsb_diag_set(&text, r, "the sandbox %s does not exist any more",
-			keeper->saved.sandbox_id);
+	if (cause == RSB_RECOVER_HOPELESS)
+		(void)rsb_diag_set(&text, r, "the sandbox %s does not exist any more, and %s",
+			keeper->saved.sandbox_id,
+			keeper->why.text[0] ? keeper->why.text : "there is no snapshot of it");
 	else
 		(void)rsb_diag_set(&text, r, "the control plane refuses the API key");
 	rsb_steps_say(keeper, "lost", text.text);
@@ -223,6 +345,8 @@ rsb_steps_act(
 		return act_rest(keeper);
 	case RSB_RECOVER_DEPLOY:
 		return act_deploy(keeper);
+	case RSB_RECOVER_RECREATE:
+		return act_recreate(keeper);
 	case RSB_RECOVER_GIVE_UP:
 		return act_give_up(keeper, cause);
 	}

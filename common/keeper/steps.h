@@ -12,10 +12,11 @@
 #include "util/thread.h"
 
 struct rsb_keeper {
-	struct rsb_keeper_env env;                                    /* const after start */
-	struct rsb_state saved;                                       /* const after start */
-	struct rsb_link *link;                                        /* const after start */
+	struct rsb_keeper_env env; /* const after start */
+	struct rsb_state saved;    /* {keeper} writes it under lock */
+	struct rsb_link *link;     /* const after start */
 	void (*event)(void *arg, const char *kind, const char *text); /* const after start */
+	void (*restored)(void *arg, const char *text);                /* const after start */
 	void *arg;                                                    /* const after start */
 	pthread_t thread;                                             /* const after start */
 
@@ -33,6 +34,7 @@ struct rsb_keeper {
 	bool beating;                   /* {lock} a heartbeat waits for the control plane */
 	uint64_t n_reply;               /* {lock} that the link had when it became live */
 	struct rsb_keeper_target way;   /* {lock} of the latest attempt */
+	struct rsb_haul *haul;          /* {lock} by which a snapshot comes back; NULL: none */
 	int lost_r;                     /* {lock} with state LOST */
 	struct rsb_diag lost;           /* {lock} */
 
@@ -46,6 +48,7 @@ struct rsb_keeper {
 	bool settled;               /* {keeper} it was live long enough for the outage to be over */
 	struct rsb_life life;       /* {keeper} */
 	bool said_idle;             /* {keeper} */
+	unsigned int n_recreate;    /* {keeper} attempts in a row to make it anew */
 	uint64_t retry_after_ns;    /* {keeper} at least so long, the control plane says */
 	struct rsb_diag why;        /* {keeper} of the latest failure */
 };

@@ -129,6 +129,8 @@ on_wake(struct rsb_task *task)
 		rsb_secret_done(&orders.new_key);
 		memcpy(link->sandbox_id, orders.new_id, sizeof(link->sandbox_id));
 		rsb_talk_lose_session(link);
+		if (link->ops->state)
+			link->ops->state(link->arg, RSB_LINK_DOWN, -ENOTCONN, true);
 	}
 	if (orders.drop)
 		drop(link, orders.drop_reason);

@@ -210,6 +210,53 @@ def test_deleted(world):
     breaks(world, delete, GONE, told=("lost",))
 
 
+def test_deleted_with_a_snapshot(world):
+    """Another one is made of it: what was there later is lost, which is said, and so is every open file."""
+    with mounted(world) as (box, proxy):
+        box.write("kept", b"before")
+        world.rsb("snapshot", box.name)
+        box.write("later", b"after")
+        first = box.status()["sandbox"]
+        with at_work(box) as work:
+            unsent = os.open(box.path("unsent"), os.O_CREAT | os.O_WRONLY)
+            proxy.command("stall on")
+            os.write(unsent, b"x")
+            world.api("DELETE", f"/sandboxes/{first}")
+            proxy.command("stall off")
+            call, took = ask(box)
+            work.send("finish")
+            seen = work.recv()
+            try:
+                os.close(unsent)
+            except OSError as e:
+                seen["unsent"] = errno.errorcode[e.errno]
+        print(f"     {seen}, the call took {took:.2f} s", flush=True)
+        equal((seen, call), ({"file": "EIO", "lock": "EIO", "command": "lost", "unsent": "EIO"}, "ENOENT"))
+        equal(sorted(os.listdir(box.mount)), ["kept"])
+        equal(box.read("kept"), b"before")
+        # The next command says so, once.
+        r = box.exec("sh", "-c", "cat kept; echo new > made")
+        equal(r.stdout, b"before")
+        check(b"1 files and directories are back as they were at " in r.stderr, r.stderr)
+        check(any(loss["text"].startswith("unsent ") for loss in box.status()["losses"]), box.status())
+        equal(box.exec("true").stderr, b"")
+        equal(box.read("made"), b"new\n")
+        status = box.status()
+        check(status["sandbox"] != first and status["state"] == "live", status)
+        wait_until(lambda: "restored" in (e["kind"] for e in box.events()), 10, "it is told")
+        kinds = [e["kind"] for e in box.events()]
+        equal((kinds.count("recreating"), kinds.count("restored")), (1, 1))
+        # The next daemon and the next snapshot are of that one.
+        os.kill(status["pid"], signal.SIGKILL)
+        wait_until(lambda: box.status()["pid"] != status["pid"], 20, "another daemon")
+        equal(box.read("made"), b"new\n")
+        world.rsb("snapshot", box.name)
+        world.rsb("umount", box.name)
+        world.rsb("mount", box.name, box.mount)
+        equal(box.read("made"), b"new\n")
+        equal(box.status()["sandbox"], status["sandbox"])
+
+
 def test_daemon_killed(world):
     """The lock and what was not sent are in the mapping; a command ends with the socket of its client."""
     def kill(box, _):

@@ -97,6 +97,15 @@ def lose_by_name(world, box):
         world.api("DELETE", f"/sandboxes/{json.load(f)['sandbox_id']}")
 
 
+def restored(box, n):
+    """What the daemon says when it has brought it back for the n-th time."""
+    def texts():
+        return [e["text"] for e in box.events() if e["kind"] == "restored"]
+    wait_until(lambda: len(texts()) == n, 120, "the daemon brings it back")
+    wait_until(lambda: box.status()["state"] == "live", 30, "it is live")
+    return texts()[-1]
+
+
 def test_a_base_a_delta_and_another_sandbox(world):
     with quiet(world) as box, named(world, "again"), named(world, "before"):
         box.exec("python3", "-c", MAKE)
@@ -227,7 +236,8 @@ def test_a_sandbox_that_is_lost_comes_back(world):
         now = describe(world, box.name)
         box.sh("echo late > late")
         key = pathlib.Path(box.state("key")).read_bytes()
-        lose(world, box)
+        world.rsb("umount", box.name)
+        lose_by_name(world, box)
         r = world.rsb("up", "--name", box.name, "-m", box.mount, source)
         sentence(r, "files and directories are back as they were at", "(snapshot 2)", "is lost")
         equal([e["text"] for e in box.events() if e["kind"] == "restored"], [r.stderr.decode().strip().removeprefix("rsb up: ")])
@@ -240,9 +250,13 @@ def test_a_sandbox_that_is_lost_comes_back(world):
         got = answer(world.rsb("sync", "out", "--json", box.name))
         check("by-mount" in [i["path"] for i in got["comes"]], got["comes"])
         check("here" not in [i["path"] for i in got["comes"] + got["goes"] + got["conflicts"]], "it did not change")
-        # And by mount, under a daemon that knows of the loss.
+        # And by its daemon, which hears of the loss.
         lose_by_name(world, box)
-        wait_until(lambda: box.status()["state"] == "lost", 120, "the daemon hears of it")
+        check("(snapshot 3)" in restored(box, 2), box.events())
+        equal(describe(world, box.name), now)
+        # What it cannot do, rsb mount does.
+        world.rsb("umount", box.name)
+        lose_by_name(world, box)
         sentence(world.rsb("mount", box.name), "are back as they were at", "(snapshot 3)")
         equal(describe(world, box.name), now)
         equal(len(sandboxes(world)[1]), 1, "no other sandbox is left")
@@ -254,6 +268,7 @@ def test_who_is_killed_while_he_restores_leaves_all_as_it_was(world):
         take(world, box)
         now = describe(world, box.name)
         for n in range(harness.how_many(4, 12, 60)):
+            world.rsb("umount", box.name, check_status=None)  # or its daemon does it
             lose_by_name(world, box)
             p = subprocess.Popen(["rsb", "up", "--name", box.name, "-m", box.mount, box.source], env=world.env,
                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
@@ -312,9 +327,8 @@ def test_lost_at_any_moment(world):
                     box.write(f"f{len(closed):05}", str(len(closed)).encode() * 50)
                     closed.append(time.time())
             lose_by_name(world, box)
-            r = world.rsb("up", "-o", "sync.interval=off", "--name", box.name, "-m", box.mount, source)
-            newest = points(world, box)[-1]
-            check(f"(snapshot {newest['snapshot']}".encode() in r.stderr, r.stderr)
+            text = restored(box, 1)
+            newest = next(p for p in points(world, box) if f"(snapshot {p['snapshot']}" in text)
             names = sorted(os.listdir(box.mount))
             equal(names, [f"f{i:05}" for i in range(len(names))], f"seed {seed}, round {n}: no gap")
             for i, name in enumerate(names[:-1]):

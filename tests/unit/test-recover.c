@@ -39,7 +39,7 @@ expect(enum rsb_keeper_state state, enum rsb_recover_event event, unsigned int a
 		KEEP, RSB_RECOVER_##a \
 	}
 
-enum row { UP, RUNS, RESTS, OVER, ROW_N };
+enum row { UP, RUNS, MAKES, RESTS, OVER, ROW_N };
 
 static const enum row rows[] = {
 	[RSB_KEEPER_STARTING] = UP,
@@ -48,35 +48,40 @@ static const enum row rows[] = {
 	[RSB_KEEPER_RECONNECTING] = UP,
 	[RSB_KEEPER_RESUMING] = UP,
 	[RSB_KEEPER_RESTARTING] = UP,
+	[RSB_KEEPER_RECREATING] = MAKES,
 	[RSB_KEEPER_RESTING] = RESTS,
 	[RSB_KEEPER_LOST] = OVER,
 	[RSB_KEEPER_STOPPED] = OVER,
 };
 
+/* What the state that makes another sandbox does as if it were only reconnecting. */
 static const struct rsb_recover_step table[RSB_RECOVER_EVENT_N][ROW_N] = {
-	[RSB_RECOVER_BEGIN] = { STAY(ASK), NO, NO, NO },
-	[RSB_RECOVER_LINK_LIVE] = { TO(LIVE, NOTHING), TO(LIVE, NOTHING), NO, NO },
-	[RSB_RECOVER_LINK_SUSPECT] = { NO, TO(SUSPECT, NOTHING), NO, NO },
-	[RSB_RECOVER_LINK_DOWN] = { STAY(WAIT), TO(RECONNECTING, CONNECT), NO, NO },
-	[RSB_RECOVER_LINK_REFUSED] = { STAY(WAIT), TO(RECONNECTING, CONNECT), NO, NO },
-	[RSB_RECOVER_TIMER] = { STAY(CONNECT), NO, NO, NO },
-	[RSB_RECOVER_IS_RUNNING] = { STAY(CONNECT), NO, NO, NO },
-	[RSB_RECOVER_IS_BARE] = { TO(RESTARTING, DEPLOY), NO, NO, NO },
-	[RSB_RECOVER_IS_PAUSED] = { TO(RESUMING, RESUME), NO, NO, NO },
-	[RSB_RECOVER_IS_RESTING] = { TO(RESTING, REST), NO, NO, NO },
-	[RSB_RECOVER_IS_GONE] = { TO(LOST, GIVE_UP), NO, NO, NO },
-	[RSB_RECOVER_IS_FORBIDDEN] = { TO(LOST, GIVE_UP), NO, NO, NO },
-	[RSB_RECOVER_IS_UNCLEAR] = { STAY(WAIT), NO, NO, NO },
-	[RSB_RECOVER_USED] = { NO, NO, TO(RESUMING, ASK), NO },
-	[RSB_RECOVER_CAP] = { NO, TO(RESUMING, PAUSE), NO, NO },
-	[RSB_RECOVER_DONE] = { STAY(CONNECT), NO, NO, NO },
-	[RSB_RECOVER_FAILED] = { STAY(WAIT), NO, NO, NO },
+	[RSB_RECOVER_BEGIN] = { STAY(ASK), NO, TO(RECONNECTING, ASK), NO, NO },
+	[RSB_RECOVER_LINK_LIVE] = { TO(LIVE, NOTHING), TO(LIVE, NOTHING), TO(LIVE, NOTHING), NO,
+		NO },
+	[RSB_RECOVER_LINK_SUSPECT] = { NO, TO(SUSPECT, NOTHING), NO, NO, NO },
+	[RSB_RECOVER_LINK_DOWN] = { STAY(WAIT), TO(RECONNECTING, CONNECT), NO, NO, NO },
+	[RSB_RECOVER_LINK_REFUSED] = { STAY(WAIT), TO(RECONNECTING, CONNECT), NO, NO, NO },
+	[RSB_RECOVER_TIMER] = { STAY(CONNECT), NO, STAY(ASK), NO, NO },
+	[RSB_RECOVER_IS_RUNNING] = { STAY(CONNECT), NO, TO(RECONNECTING, CONNECT), NO, NO },
+	[RSB_RECOVER_IS_BARE] = { TO(RESTARTING, DEPLOY), NO, TO(RESTARTING, DEPLOY), NO, NO },
+	[RSB_RECOVER_IS_PAUSED] = { TO(RESUMING, RESUME), NO, TO(RESUMING, RESUME), NO, NO },
+	[RSB_RECOVER_IS_RESTING] = { TO(RESTING, REST), NO, TO(RESTING, REST), NO, NO },
+	[RSB_RECOVER_IS_GONE] = { TO(RECREATING, RECREATE), NO, STAY(RECREATE), NO, NO },
+	[RSB_RECOVER_HOPELESS] = { TO(LOST, GIVE_UP), NO, TO(LOST, GIVE_UP), NO, NO },
+	[RSB_RECOVER_IS_FORBIDDEN] = { TO(LOST, GIVE_UP), NO, TO(LOST, GIVE_UP), NO, NO },
+	[RSB_RECOVER_IS_UNCLEAR] = { STAY(WAIT), NO, STAY(WAIT), NO, NO },
+	[RSB_RECOVER_USED] = { NO, NO, NO, TO(RESUMING, ASK), NO },
+	[RSB_RECOVER_CAP] = { NO, TO(RESUMING, PAUSE), NO, NO, NO },
+	[RSB_RECOVER_DONE] = { STAY(CONNECT), NO, TO(RECONNECTING, CONNECT), NO, NO },
+	[RSB_RECOVER_FAILED] = { STAY(WAIT), NO, STAY(WAIT), NO, NO },
 };
 
 /* After some attempts in vain. */
 static const struct rsb_recover_step down_again[ROW_N] = { STAY(ASK), TO(RECONNECTING, WAIT), NO,
-	NO };
-static const struct rsb_recover_step runs_all_the_same[ROW_N] = { STAY(WAIT), NO, NO, NO };
+	NO, NO };
+static const struct rsb_recover_step runs_all_the_same[ROW_N] = { STAY(WAIT), NO,
+	TO(RECONNECTING, CONNECT), NO, NO };
 
 static struct rsb_recover_step
 expected(int state, int event, unsigned int attempts)
@@ -146,7 +151,7 @@ START_TEST(brings_back_what_lives)
 END_TEST
 
 /* In every state and at every count: gone is only what the control plane calls so. */
-START_TEST(gives_up_by_the_control_planes_word_alone)
+START_TEST(makes_another_one_by_the_control_planes_word_alone)
 {
 	struct rsb_recover_step step;
 	unsigned int attempts;
@@ -157,15 +162,17 @@ START_TEST(gives_up_by_the_control_planes_word_alone)
 			for (attempts = 0; attempts < 100; attempts++) {
 				step = rsb_recover_next((enum rsb_keeper_state)state,
 					(enum rsb_recover_event)event, attempts);
+				if (step.action == RSB_RECOVER_RECREATE)
+					ck_assert_int_eq(event, RSB_RECOVER_IS_GONE);
 				if (step.action != RSB_RECOVER_GIVE_UP)
 					continue;
-				ck_assert(event == RSB_RECOVER_IS_GONE ||
+				ck_assert(event == RSB_RECOVER_HOPELESS ||
 					  event == RSB_RECOVER_IS_FORBIDDEN);
 				ck_assert_int_eq(step.state, RSB_KEEPER_LOST);
 			}
 	expect(RSB_KEEPER_LIVE, RSB_RECOVER_IS_GONE, 0, STEP(LIVE, NOTHING));
 	for (state = 0; state < (int)RSB_ARRAY_SIZE(bringing_up); state++) {
-		expect(bringing_up[state], RSB_RECOVER_IS_GONE, 2, STEP(LOST, GIVE_UP));
+		expect(bringing_up[state], RSB_RECOVER_IS_GONE, 2, STEP(RECREATING, RECREATE));
 		expect(bringing_up[state], RSB_RECOVER_IS_UNCLEAR, 99,
 			(struct rsb_recover_step){ bringing_up[state], RSB_RECOVER_WAIT });
 	}
@@ -202,7 +209,7 @@ main(void)
 		reconnects_at_once_when_the_link_breaks,
 		asks_the_control_plane_after_some_failed_attempts,
 		brings_back_what_lives,
-		gives_up_by_the_control_planes_word_alone,
+		makes_another_one_by_the_control_planes_word_alone,
 		does_nothing_any_more_once_it_is_lost_or_stopped,
 		tells_a_broken_link_from_a_refused_one,
 	};
