@@ -212,6 +212,11 @@ rsb_mountpoint_check(const char *mountpoint, struct rsb_diag *diag)
 	r = check_mounted(mountpoint, diag);
 	if (r < 0)
 		return r;
+	/* It would keep that one from being unmounted, and what is mounted is the sandbox's to move. */
+	if (rsb_mountpoint_covers(mountpoint))
+		return rsb_diag_set(diag, -EINVAL,
+			"the mount point '%s' lies in the mount of a sandbox; choose another",
+			mountpoint);
 	if (stat(mountpoint, &st) < 0)
 		return rsb_diag_set(diag, -errno, "the mount point '%s' cannot be used: %s",
 			mountpoint, strerror(errno));

@@ -112,6 +112,9 @@ def test_mount_points(world):
     with world.sandbox() as box:
         sentence(world.rsb("mount", box.name, full, check_status=125), "mounted already", box.mount)
         sentence(world.rsb("up", "--name", "bad4", "-m", box.mount, source, check_status=125), box.mount)
+        inside = box.path("x")
+        sentence(world.rsb("up", "--name", "bad5", "-m", inside, source, check_status=125), inside, "in the mount of a sandbox")
+        equal(os.listdir(box.mount), [])
         sentence(world.rsb("up", "--name", box.name, source, check_status=125), "taken")
         sentence(world.rsb("up", "--name", box.name, "-m", full, box.source, check_status=125), "up already")
 
