@@ -212,7 +212,7 @@ rsb_mountpoint_check(const char *mountpoint, struct rsb_diag *diag)
 	r = check_mounted(mountpoint, diag);
 	if (r < 0)
 		return r;
-	/* It would keep that one from being unmounted, and what is mounted is the sandbox's to move. */
+	/* It would keep that one from being unmounted, and the sandbox could move it. */
 	if (rsb_mountpoint_covers(mountpoint))
 		return rsb_diag_set(diag, -EINVAL,
 			"the mount point '%s' lies in the mount of a sandbox; choose another",
