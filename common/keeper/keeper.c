@@ -186,7 +186,7 @@ look_at_link(struct rsb_keeper *keeper)
 	keeper->link_changed = false;
 	keeper->new_epoch = false;
 	rsb_mutex_unlock(&keeper->lock);
-	if (new_epoch && rsb_keeper_state(keeper) != RSB_KEEPER_LOST)
+	if (new_epoch)
 		rsb_steps_say(keeper, "epoch",
 			"the sidecar lost its memory: open files and commands of before are gone");
 	/* it may have come up before its owner knew whom to tell */

@@ -9,9 +9,6 @@
 #include "util/backoff.h"
 #include "util/clock.h"
 
-#define RSB_LOG_MODULE "keeper"
-#include "util/log.h"
-
 #define BACKOFF_BASE_NS (250 * RSB_NSEC_PER_MSEC)
 #define BACKOFF_MAX_NS (10 * RSB_NSEC_PER_SEC)
 #define RESTORE_NS (60 * RSB_NSEC_PER_SEC) /* without any progress */
@@ -305,20 +302,6 @@ act_recreate(struct rsb_keeper *keeper)
 	return RSB_RECOVER_DONE;
 }
 
-/* Who waits for a stream, and not for a call, is to hear of it as well. */
-static void
-end_session(struct rsb_keeper *keeper)
-{
-	RSB_CLEANUP(rsb_secret_done) struct rsb_secret key = { 0 };
-	int r;
-
-	r = rsb_state_key(keeper->env.dir, &key);
-	if (r >= 0)
-		r = rsb_link_reset(keeper->link, keeper->saved.sandbox_id, &key);
-	if (r < 0)
-		rsb_dbg_r(r, "the session of the sandbox that is gone stays");
-}
-
 static enum rsb_recover_event
 act_give_up(struct rsb_keeper *keeper, enum rsb_recover_event cause)
 {
@@ -333,8 +316,6 @@ act_give_up(struct rsb_keeper *keeper, enum rsb_recover_event cause)
 		(void)rsb_diag_set(&text, r, "the control plane refuses the API key");
 	rsb_steps_say(keeper, "lost", text.text);
 	rsb_steps_fail_calls(keeper);
-	if (cause == RSB_RECOVER_HOPELESS)
-		end_session(keeper);
 	keeper->timer_ns = 0;
 	rsb_mutex_lock(&keeper->lock);
 	keeper->lost_r = r;

@@ -266,7 +266,7 @@ def test_what_is_left_running_leaves_room(world):
 
 @contextlib.contextmanager
 def ended_unread(world, script, who):
-    """A command whose end is known here, while nobody has read its output; then who ("sidecar", "daemon", or the whole "sandbox") was killed."""
+    """A command whose end is known here, while nobody has read its output; then who ("sidecar", "daemon") was killed."""
     with world.sandbox() as box:
         with subprocess.Popen(["rsb-exec", "-n", "sh", "-c", f"echo began >began; {script}"], cwd=box.mount, env=world.env,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
@@ -277,11 +277,9 @@ def ended_unread(world, script, who):
                 for _ in range(3):
                     box.exec("true")
                 check(p.poll() is None, "nobody has read what it wrote")
-                if who == "sandbox":
-                    world.api("DELETE", f"/sandboxes/{box.status()['sandbox']}")
-                for pid in [] if who == "sandbox" else [box.status()["pid"]] if who == "daemon" else harness.sidecars_of(world.local_server()["pid"]):
+                for pid in [box.status()["pid"]] if who == "daemon" else harness.sidecars_of(world.local_server()["pid"]):
                     os.kill(pid, signal.SIGKILL)
-                met = {"sidecar": "restarted", "daemon": "crashed", "sandbox": "lost"}[who]
+                met = {"sidecar": "restarted", "daemon": "crashed"}[who]
                 harness.wait_until(lambda: any(e["kind"] == met for e in box.events()), 30, "it is met")
                 check(p.poll() is None, "it waits for who reads")
                 yield p
@@ -306,7 +304,7 @@ def cut(p, end, there=0):
 
 
 def test_output_that_is_lost_after_the_end_is_no_success(world):
-    for who in ("sidecar", "daemon", "sandbox"):
+    for who in ("sidecar", "daemon"):
         with ended_unread(world, "head -c 1000000 /dev/zero", who) as p:
             cut(p, b"with status 0", 1_000_000)
         with ended_unread(world, "head -c 1000 /dev/zero; head -c 1000000 /dev/zero >&2; kill -9 $$", who) as p:
