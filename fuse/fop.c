@@ -244,7 +244,7 @@ on_reply(void *arg, int r, const void *rep)
 	if (r == -ENOTCONN && fop->mutating)
 		rsb_hold_unknown(fop);
 	/* Of a session that is lost; with ESTALE the kernel asks the next one, by name. */
-	else if (r == -ENOTCONN && !(rsb_ops[fop->op].flags & RSB_OP_WRITES) &&
+	else if (r == -ENOTCONN && !fop->handle && !(rsb_ops[fop->op].flags & RSB_OP_WRITES) &&
 		 rsb_link_state(fop->fs->link) != RSB_LINK_FAILED)
 		r = -ESTALE;
 	/* Why it is not open over there says more. */

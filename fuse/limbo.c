@@ -83,7 +83,7 @@ rsb_limbo_give_up(struct rsb_sending *call, int r)
 uint32_t
 rsb_limbo_answer(struct rsb_send *send, const struct rsb_call_head *head)
 {
-	union rsb_sending_rep rep;
+	union rsb_sending_msg rep;
 	struct rsb_list *pos;
 
 	rsb_list_for_each (pos, &send->limbo) {
@@ -109,7 +109,7 @@ static int
 send_again(struct rsb_sending *call)
 {
 	RSB_CLEANUP(rsb_buf_done) struct rsb_buf buf = { .max = RSB_MESSAGE_MAX };
-	union rsb_sending_req req;
+	union rsb_sending_msg req;
 	int r;
 
 	r = call->cancelled ? -EINTR : rsb_sending_decode(call, &buf, &req);

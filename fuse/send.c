@@ -140,7 +140,7 @@ enter(struct rsb_sending *call, const void *req, uint64_t unique, uint64_t mark)
 }
 
 int
-rsb_sending_decode(struct rsb_sending *call, struct rsb_buf *buf, union rsb_sending_req *ret_req)
+rsb_sending_decode(struct rsb_sending *call, struct rsb_buf *buf, union rsb_sending_msg *ret_req)
 {
 	const struct rsb_message_desc *desc = rsb_ops[call->op].req;
 	struct rsb_bytes bytes = rsb_buf_view(&call->req);
@@ -163,7 +163,7 @@ static int
 try_parked(struct rsb_sending *call)
 {
 	RSB_CLEANUP(rsb_buf_done) struct rsb_buf buf = { .max = RSB_MESSAGE_MAX };
-	union rsb_sending_req req;
+	union rsb_sending_msg req;
 	int r;
 
 	r = call->cancelled ? -EINTR : rsb_sending_decode(call, &buf, &req);
@@ -330,7 +330,7 @@ rsb_send_again(struct rsb_send *send, struct rsb_shared_call *shared, bool lost,
 	RSB_CLEANUP(rsb_buf_done) struct rsb_buf buf = { .max = RSB_MESSAGE_MAX };
 	/* A mutation without a number never was in the link. */
 	bool again = shared->fifo || !(rsb_ops[shared->op].flags & RSB_OP_WRITES);
-	union rsb_sending_req req;
+	union rsb_sending_msg req;
 	struct rsb_sending *call;
 	int r;
 

@@ -48,16 +48,13 @@ rsb_nodiscard int rsb_sending_hand_over(
 /* Out of every table; its callback runs. */
 void rsb_sending_end(struct rsb_sending *call, int r, const void *rep);
 
-union rsb_sending_req {
-	char bytes[2048];
-	uint64_t align;
-};
-union rsb_sending_rep {
+/* A request or a reply, decoded. */
+union rsb_sending_msg {
 	char bytes[2048];
 	uint64_t align;
 };
 /* The request of a call that was entered or parked; its views are into buf. */
 rsb_nodiscard int rsb_sending_decode(
-	struct rsb_sending *call, struct rsb_buf *buf, union rsb_sending_req *ret_req);
+	struct rsb_sending *call, struct rsb_buf *buf, union rsb_sending_msg *ret_req);
 
 #endif

@@ -227,15 +227,19 @@ static int
 move_to(struct rsb_keeper *keeper, const struct rsb_state *state)
 {
 	RSB_CLEANUP(rsb_secret_done) struct rsb_secret key = { 0 };
+	struct rsb_sandbox sandbox;
 	int r;
 
 	r = rsb_state_key(keeper->env.dir, &key);
 	if (r < 0)
 		return rsb_diag_set(&keeper->why, r, "the sidecar's key cannot be read: %s",
 			rsb_diag_text(NULL, r));
-	r = rsb_keeper_resume(&keeper->env, state, &keeper->sandbox, &keeper->why);
-	if (r >= 0)
-		r = rsb_link_reset(keeper->link, state->sandbox_id, &key);
+	r = rsb_keeper_resume(&keeper->env, state, &sandbox, &keeper->why);
+	if (r < 0)
+		return r;
+	rsb_sandbox_done(&keeper->sandbox);
+	keeper->sandbox = sandbox;
+	r = rsb_link_reset(keeper->link, state->sandbox_id, &key);
 	if (r < 0)
 		return r;
 	rsb_mutex_lock(&keeper->lock);
