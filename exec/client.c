@@ -36,6 +36,7 @@ struct rsb_client {
 	struct rsb_task flush;
 	uint64_t next_id;
 	uint64_t next_proc;
+	bool is_open;
 };
 
 static void
@@ -120,7 +121,8 @@ on_closed(void *arg, int r)
 	client->ctl = NULL;
 	while (rsb_map_next(&client->calls, &cursor, &id))
 		end_call(client, id, -ENOTCONN, (struct rsb_bytes){ 0 });
-	client->ops->closed(client->arg, r < 0 ? r : -ENOTCONN);
+	if (client->is_open)
+		client->ops->closed(client->arg, r < 0 ? r : -ENOTCONN);
 }
 
 static const struct rsb_ctl_ops ctl_ops = {
@@ -252,8 +254,9 @@ rsb_client_open(struct rsb_loop *loop, const char *path, const struct rsb_client
 	/* The socket is the one connection that these streams ever have. */
 	rsb_chans_attach(client->chans);
 	r = say_hello(client, diag);
-	if (r < 0)
-		return r;
+	if (r < 0 || !client->ctl)
+		return r < 0 ? r : -ENOTCONN;
+	client->is_open = true;
 	*ret_client = rsb_steal(&client);
 	return 0;
 }

@@ -18,7 +18,10 @@ struct rsb_client;
 struct rsb_client_ops {
 	/* Streams; as in proto/chan.h. */
 	struct rsb_chan_ops chans;
-	/* The daemon is gone; every waiting call has ended with -ENOTCONN. */
+	/*
+	 * The daemon is gone; every waiting call has ended with -ENOTCONN. Not during
+	 * rsb_client_open(), which returns that.
+	 */
 	void (*closed)(void *arg, int r);
 };
 

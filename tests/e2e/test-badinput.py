@@ -183,19 +183,38 @@ def test_wrong_key(world):
         world.rsb("umount", box.name)
 
 
-def test_another_version(world):
-    """A daemon from before an update answers a program from after it."""
-    with world.sandbox() as box:
-        path = box.state("socket")
-        os.rename(path, path + ".real")
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+@contextlib.contextmanager
+def in_place_of_the_daemon(box):
+    """A listener, and the path at which the daemon can be reached meanwhile."""
+    path = box.state("socket")
+    os.rename(path, path + ".real")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.bind(path)
         listener.listen()
+        yield listener, path + ".real"
+    if os.path.exists(path + ".real"):
+        os.rename(path + ".real", path)
 
+
+def test_daemon_gone_at_the_first_word(world):
+    with world.sandbox() as box, in_place_of_the_daemon(box) as (listener, real):
+        p = subprocess.Popen(["rsb-exec", "echo", "ran"], cwd=box.mount, env=world.env, stdin=subprocess.DEVNULL,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        client, _ = listener.accept()
+        client.recv(1 << 16)
+        # The one that comes after it is asked.
+        os.rename(real, box.state("socket"))
+        client.close()
+        equal((*p.communicate(timeout=60), p.returncode), (b"ran\n", b"", 0))
+
+
+def test_another_version(world):
+    """A daemon from before an update answers a program from after it."""
+    with world.sandbox() as box, in_place_of_the_daemon(box) as (listener, real):
         def pass_on():
             client, _ = listener.accept()
             daemon = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            daemon.connect(path + ".real")
+            daemon.connect(real)
             # The hash of the table of operations ends the request.
             hello = bytearray(client.recv(1 << 16))
             hello[-1] ^= 1
@@ -209,8 +228,7 @@ def test_another_version(world):
         other.start()
         r = box.exec("true", check_status=125)
         other.join()
-        listener.close()
-        os.rename(path + ".real", path)
+        os.rename(real, box.state("socket"))
         sentence(r, "rsb-exec: fatal: ", "another version", "rsb umount")
         equal(box.sh("echo again"), "again\n")
 
