@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "keeper/gitnames.h"
 #include "util/cleanup.h"
 #include "util/str.h"
 
@@ -17,7 +18,8 @@
 #define SEEN_DOT_GIT 16u  /* the inode itself, called .git */
 #define SEEN_BEFORE 32u   /* the inode itself, at a place before its hint that may matter */
 #define SEEN_ASTRAY 64u   /* the inode itself, moved by somebody else, from or to below .git */
-#define SEEN_POINTER 128u /* the inode itself, called as what names directories elsewhere */
+#define SEEN_POINTER 128u /* the inode itself, called as what names files elsewhere */
+#define SEEN_FORMATS 256u /* of the root: the first bit of rsb_gitplace_formats() */
 
 #define PATH_DEPTH_MAX 2048u
 
@@ -56,9 +58,11 @@ static const struct {
 	{ "info", "attributes", RSB_GIT_ATTRIBUTES },
 	{ "remotes", NULL, RSB_GIT_REMOTE },
 	{ "branches", NULL, RSB_GIT_REMOTE },
+	{ "reftable", "tables.list", RSB_GIT_TABLES },
 };
 
-static const char *const inner_names[] = { "hooks", "info", "remotes", "branches", "worktrees" };
+static const char *const inner_names[] = { "hooks", "info", "remotes", "branches", "reftable",
+	"worktrees" };
 
 /* Files of a repository. */
 static const struct {
@@ -91,7 +95,7 @@ rsb_gitplace_seen(struct rsb_inode *inode, struct rsb_inode *dir, struct rsb_byt
 	else if (is_name(name, ".git"))
 		rsb_inode_note_git(inode, SEEN_DOT_GIT);
 	else if (is_name(name, "alternates") || is_name(name, "http-alternates") ||
-		 is_name(name, "gitdir"))
+		 is_name(name, "gitdir") || rsb_gitnames_kind(name) == RSB_GIT_PACKS)
 		rsb_inode_note_git(inode, SEEN_POINTER);
 }
 
@@ -155,6 +159,10 @@ is_worktree(const struct rsb_inode *dir)
 static enum rsb_git_kind
 kind_of(const struct rsb_inode *dir, const char *name)
 {
+	enum rsb_git_kind kind = rsb_gitnames_kind(rsb_bytes_str(name));
+
+	if (kind == RSB_GIT_PACKS || (kind == RSB_GIT_INDEX && is_repository(dir)))
+		return kind;
 	if (strcmp(name, ".git") == 0)
 		return RSB_GIT_GITFILE;
 	if (is_one_of(name, alternates, RSB_ARRAY_SIZE(alternates)))
@@ -191,6 +199,8 @@ rsb_gitplace_could_be(const struct rsb_inode *dir, struct rsb_bytes name)
 	const struct rsb_inode *parent;
 	const char *called;
 
+	if (rsb_gitnames_kind(name) != RSB_GIT_NONE)
+		return true;
 	for (size_t i = 0; i < RSB_ARRAY_SIZE(files); i++) {
 		if (is_name(name, files[i].name))
 			return true;
@@ -384,6 +394,18 @@ rsb_gitplace_is_near(const struct rsb_inode *inode)
 	       (dir->name &&
 		       (ends_with(dir->name, ".git") ||
 			       is_one_of(dir->name, inner_names, RSB_ARRAY_SIZE(inner_names))));
+}
+
+void
+rsb_gitplace_note_formats(struct rsb_inodes *inodes, unsigned int formats)
+{
+	rsb_inode_note_git(rsb_inode_root(inodes), formats * SEEN_FORMATS);
+}
+
+unsigned int
+rsb_gitplace_formats(const struct rsb_inodes *inodes)
+{
+	return rsb_inode_root(inodes)->git_seen / SEEN_FORMATS;
 }
 
 int

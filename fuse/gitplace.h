@@ -74,6 +74,10 @@ bool rsb_gitplace_is_lost(const struct rsb_inode *inode);
 bool rsb_gitplace_is_link(const struct rsb_inode *inode);
 /* It may become one that matters by a rename, e.g. config.lock. */
 bool rsb_gitplace_is_near(const struct rsb_inode *inode);
+/* Sets bits of keeper/gitnames.h, of a configuration that local programs are about to be given. */
+void rsb_gitplace_note_formats(struct rsb_inodes *inodes, unsigned int formats);
+/* All that were ever set: who was given one may read an index by it much later. */
+unsigned int rsb_gitplace_formats(const struct rsb_inodes *inodes);
 /* The path of name in dir below the root, appended. -ENOENT: not known; -ENOMEM, -EMSGSIZE. */
 rsb_nodiscard int rsb_gitplace_path(
 	const struct rsb_inode *dir, const char *name, struct rsb_buf *out);

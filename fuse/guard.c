@@ -8,6 +8,7 @@
 #include "fuse/gitplace.h"
 #include "fuse/judge.h"
 #include "fuse/notify.h"
+#include "keeper/gitnames.h"
 
 struct rsb_guard_file {
 	struct rsb_guard *guard;
@@ -20,6 +21,7 @@ struct rsb_guard {
 	bool off;
 	struct rsb_list files; /* those with a view, the oldest first */
 	size_t size;
+	size_t loading;
 	const struct rsb_inode *fresh;
 };
 
@@ -78,6 +80,49 @@ rsb_guard_file_free(struct rsb_guard_file *file)
 	free(file);
 }
 
+/* ---- reading ---- */
+
+static bool
+is_of_names(enum rsb_git_kind kind)
+{
+	return kind == RSB_GIT_INDEX || kind == RSB_GIT_PACKS || kind == RSB_GIT_TABLES;
+}
+
+/* Wherever it matters. */
+static bool
+is_all_names(const struct rsb_inode *inode)
+{
+	struct rsb_gitplace place;
+	size_t cursor = 0;
+
+	while (rsb_gitplace_next(inode, &cursor, &place)) {
+		if (!is_of_names(place.kind))
+			return false;
+	}
+	return true;
+}
+
+size_t
+rsb_guard_limit(const struct rsb_inode *inode)
+{
+	return is_all_names(inode) ? RSB_GITNAMES_MAX : RSB_GITALLOW_MAX;
+}
+
+int
+rsb_guard_take_room(struct rsb_fs *fs, size_t size)
+{
+	if (size > RSB_GUARD_LOADING_MAX - fs->guard->loading)
+		return -ENOMEM;
+	fs->guard->loading += size;
+	return 0;
+}
+
+void
+rsb_guard_give_room(struct rsb_fs *fs, size_t size)
+{
+	fs->guard->loading -= size;
+}
+
 /* ---- views ---- */
 
 bool
@@ -103,9 +148,15 @@ good_view(const struct rsb_fs *fs, const struct rsb_inode *inode)
 }
 
 bool
-rsb_guard_ready(const struct rsb_fs *fs, const struct rsb_inode *inode)
+rsb_guard_readable(const struct rsb_fs *fs, const struct rsb_inode *inode)
 {
 	return !rsb_guard_watches(fs, inode) || good_view(fs, inode);
+}
+
+bool
+rsb_guard_ready(const struct rsb_fs *fs, const struct rsb_inode *inode)
+{
+	return rsb_guard_readable(fs, inode) || is_all_names(inode);
 }
 
 void
@@ -181,6 +232,18 @@ set_view(struct rsb_fs *fs, struct rsb_inode *inode, struct rsb_bytes text, uint
 	return 0;
 }
 
+static int
+set_denied(struct rsb_fs *fs, struct rsb_inode *inode, uint64_t since)
+{
+	int r = set_view(fs, inode, (struct rsb_bytes){ 0 }, since);
+
+	if (r < 0)
+		return r;
+	inode->guard->view->denied = true;
+	inode->guard->view->no_exec = true;
+	return 0;
+}
+
 int
 rsb_guard_judge(struct rsb_fs *fs, struct rsb_inode *inode, struct rsb_bytes text, uint64_t since)
 {
@@ -188,9 +251,14 @@ rsb_guard_judge(struct rsb_fs *fs, struct rsb_inode *inode, struct rsb_bytes tex
 	struct rsb_verdict verdict;
 	int r;
 
+	if (text.size > rsb_guard_limit(inode))
+		return rsb_guard_refuse_long(fs, inode, since);
 	r = rsb_judge_text(fs, inode, text, &view, &verdict);
-	if (r >= 0)
-		r = set_view(fs, inode, verdict.changed ? rsb_buf_view(&view) : text, since);
+	if (r < 0)
+		return r;
+	if (verdict.denied)
+		return set_denied(fs, inode, since);
+	r = set_view(fs, inode, verdict.changed ? rsb_buf_view(&view) : text, since);
 	if (r < 0)
 		return r;
 	inode->guard->view->changed = verdict.changed;
@@ -201,15 +269,27 @@ rsb_guard_judge(struct rsb_fs *fs, struct rsb_inode *inode, struct rsb_bytes tex
 int
 rsb_guard_refuse(struct rsb_fs *fs, struct rsb_inode *inode, uint64_t since, const char *why)
 {
+	struct rsb_gitplace place;
+	size_t cursor = 0;
 	int r;
 
 	rsb_judge_refuse(fs, inode, why);
+	while (rsb_gitplace_next(inode, &cursor, &place)) {
+		if (is_of_names(place.kind))
+			return set_denied(fs, inode, since);
+	}
 	r = set_view(fs, inode, (struct rsb_bytes){ 0 }, since);
 	if (r < 0)
 		return r;
 	inode->guard->view->changed = true;
 	inode->guard->view->no_exec = true;
 	return 0;
+}
+
+int
+rsb_guard_refuse_long(struct rsb_fs *fs, struct rsb_inode *inode, uint64_t since)
+{
+	return rsb_guard_refuse(fs, inode, since, "it is too long");
 }
 
 bool

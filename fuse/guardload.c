@@ -7,9 +7,10 @@
 #include "fuse/push.h"
 #include "fuse/send.h"
 #include "fuse/wrote.h"
-#include "keeper/gitallow.h"
+#include "keeper/gitnames.h"
 
-#define PARTS_MAX (RSB_GITALLOW_MAX / RSB_IO_MAX + 1) /* which hold more than the maximum */
+#define PARTS_OF(size) ((size) / RSB_IO_MAX + 1) /* which hold more than size */
+#define PARTS_MAX PARTS_OF(RSB_GITNAMES_MAX)
 
 /* One reading under way: open and read messages, all sent at once. */
 struct load {
@@ -52,9 +53,14 @@ judge(struct load *load)
 		return load->error;
 	if (load->error)
 		return rsb_guard_refuse(fs, load->inode, load->since, "it cannot be read");
-	if (text.size > RSB_GITALLOW_MAX)
-		return rsb_guard_refuse(fs, load->inode, load->since, "it is too long");
 	return rsb_guard_judge(fs, load->inode, text, load->since);
+}
+
+static void
+load_free(struct load *load)
+{
+	rsb_guard_give_room(load->fs, load->n_part * RSB_IO_MAX);
+	free(load);
 }
 
 /* The view is good for this answer, whatever else is under way. */
@@ -76,19 +82,20 @@ finish(struct load *load)
 	struct rsb_fop *fop = load->fop;
 	struct rsb_inode *inode = load->inode;
 	rsb_fop_fn fn = load->fn;
+	const size_t most = PARTS_OF(rsb_guard_limit(inode));
 	int r;
 
 	/* Not before: it would overtake the reads. */
 	rsb_send_post(load->fs->send, RSB_OP_release, &(struct rsb_fh_req){ .fh = load->fh });
-	/* It has grown: once more, with room for all that could be served. */
-	if (fop && !load->error && load->size == load->n_part * RSB_IO_MAX &&
-		load->n_part < PARTS_MAX && start(fop, inode, fn, PARTS_MAX) >= 0) {
+	/* It has grown: once more. */
+	if (fop && !load->error && load->size == load->n_part * RSB_IO_MAX && load->n_part < most &&
+		start(fop, inode, fn, rsb_min(4 * load->n_part, most)) >= 0) {
 		rsb_inode_unref(inode);
-		free(load);
+		load_free(load);
 		return;
 	}
 	r = fop ? judge(load) : 0;
-	free(load);
+	load_free(load);
 	if (fop)
 		tell(fop, inode, fn, r);
 	rsb_inode_unref(inode);
@@ -179,12 +186,18 @@ static int
 start(struct rsb_fop *fop, struct rsb_inode *inode, rsb_fop_fn fn, size_t n_part)
 {
 	struct rsb_fs *fs = fop->fs;
-	struct load *load = calloc(1, sizeof(*load) + n_part * RSB_IO_MAX);
 	struct rsb_open_req req;
+	struct load *load;
 	int r;
 
-	if (!load)
+	r = rsb_guard_take_room(fs, n_part * RSB_IO_MAX);
+	if (r < 0)
+		return r;
+	load = calloc(1, sizeof(*load) + n_part * RSB_IO_MAX);
+	if (!load) {
+		rsb_guard_give_room(fs, n_part * RSB_IO_MAX);
 		return -ENOMEM;
+	}
 	*load = (struct load){
 		.fs = fs,
 		.fop = fop,
@@ -198,7 +211,7 @@ start(struct rsb_fop *fop, struct rsb_inode *inode, rsb_fop_fn fn, size_t n_part
 	req = (struct rsb_open_req){ .node = inode->wire, .fh = load->fh };
 	r = rsb_send_call(fs->send, RSB_OP_open, &req, on_open, load, &load->serials[PARTS_MAX]);
 	if (r < 0) {
-		free(load);
+		load_free(load);
 		return r;
 	}
 	(void)rsb_inode_ref(inode);
@@ -227,21 +240,39 @@ use_own(struct rsb_fop *fop, struct rsb_inode *inode, rsb_fop_fn fn)
 	return true;
 }
 
-void
-rsb_guard_then(struct rsb_fop *fop, struct rsb_inode *inode, rsb_fop_fn fn)
+/* It is read and judged. */
+static void
+look(struct rsb_fop *fop, struct rsb_inode *inode, rsb_fop_fn fn)
 {
-	size_t n_part;
 	int r;
 
-	if (rsb_guard_ready(fop->fs, inode)) {
-		fn(fop, 0, NULL);
-		return;
-	}
 	if (use_own(fop, inode, fn))
 		return;
 	rsb_push_inode(fop->fs, inode);
-	n_part = (size_t)rsb_min(inode->attr.size / RSB_IO_MAX + 1, (uint64_t)PARTS_MAX);
-	r = start(fop, inode, fn, n_part);
+	if (inode->attr.size > rsb_guard_limit(inode)) {
+		r = rsb_guard_refuse_long(fop->fs, inode, fop->fs->seq);
+		tell(fop, inode, fn, r);
+		return;
+	}
+	r = start(fop, inode, fn, PARTS_OF((size_t)inode->attr.size));
 	if (r < 0)
 		fn(fop, r, NULL);
+}
+
+void
+rsb_guard_then(struct rsb_fop *fop, struct rsb_inode *inode, rsb_fop_fn fn)
+{
+	if (rsb_guard_ready(fop->fs, inode))
+		fn(fop, 0, NULL);
+	else
+		look(fop, inode, fn);
+}
+
+void
+rsb_guard_then_read(struct rsb_fop *fop, struct rsb_inode *inode, rsb_fop_fn fn)
+{
+	if (rsb_guard_readable(fop->fs, inode))
+		fn(fop, 0, NULL);
+	else
+		look(fop, inode, fn);
 }

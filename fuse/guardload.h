@@ -15,5 +15,7 @@
  * link that failed. A file that cannot be read is judged as one without contents.
  */
 void rsb_guard_then(struct rsb_fop *fop, struct rsb_inode *inode, rsb_fop_fn fn);
+/* The same for when it is to be read. */
+void rsb_guard_then_read(struct rsb_fop *fop, struct rsb_inode *inode, rsb_fop_fn fn);
 
 #endif

@@ -12,6 +12,7 @@
 #include "fuse/seen.h"
 #include "fuse/wrote.h"
 #include "keeper/gitcopy.h"
+#include "keeper/gitnames.h"
 #include "keeper/gitview.h"
 #include "util/fd.h"
 #include "util/log.h"
@@ -98,6 +99,7 @@ ask(struct question *q, struct rsb_fs *fs, const struct rsb_inode *inode, struct
 			.mountpoint = fs->config.mountpoint,
 			.depth = depth < 0 ? 0 : (size_t)depth,
 		},
+		.id_size = rsb_gitnames_id_size(rsb_gitplace_formats(fs->inodes)),
 	};
 	/* What has no path was never trusted, and cannot be. */
 	if (!q->place.dir || rsb_gitplace_path(q->place.dir, q->place.name, &q->path) < 0)
@@ -135,7 +137,7 @@ static bool
 get_own(const struct question *q, const struct rsb_inode *inode, struct rsb_bytes *ret_text)
 {
 	return rsb_buf_len(&q->path) && is_own_place(path_of(q)) &&
-	       rsb_wrote_at(inode, path_of(q), ret_text);
+	       rsb_wrote_at(inode, path_of(q), ret_text) && ret_text->size <= RSB_GITALLOW_MAX;
 }
 
 static void
@@ -198,8 +200,8 @@ answer(struct question *q, const struct rsb_inode *inode, struct rsb_buf *view)
 		trust(q, own);
 		r = RSB_GITALLOW_AS_IS;
 	}
-	if (r == RSB_GITALLOW_HELD)
-		note_held(q, why, true);
+	if (r == RSB_GITALLOW_HELD || r == RSB_GITALLOW_DENIED)
+		note_held(q, why, r == RSB_GITALLOW_HELD);
 	else if (r >= 0 && rsb_buf_len(&q->path))
 		rsb_held_remove(&q->fs->judge->held, path_of(q));
 	if (r == RSB_GITALLOW_AS_IS)
@@ -220,8 +222,13 @@ judge_place(struct question *q, const struct rsb_inode *inode, struct rsb_buf *v
 	if (!q->place.dir ||
 		(q->place.kind == RSB_GIT_HOOK && r == RSB_GITALLOW_HELD && !q->what.trusted))
 		verdict->no_exec = true;
+	if (q->place.kind == RSB_GIT_CONFIG)
+		rsb_gitplace_note_formats(q->fs->inodes,
+			rsb_gitnames_formats(
+				r == RSB_GITALLOW_AS_IS ? q->what.text : rsb_buf_view(&other)));
+	verdict->denied |= r == RSB_GITALLOW_DENIED;
 	/* Where it is in two repositories, the first that objects decides. */
-	if (r == RSB_GITALLOW_AS_IS || verdict->changed)
+	if (r == RSB_GITALLOW_AS_IS || r == RSB_GITALLOW_DENIED || verdict->changed)
 		return 0;
 	verdict->changed = true;
 	return rsb_buf_append(view, rsb_buf_head(&other), rsb_buf_len(&other));

@@ -26,6 +26,7 @@ RSB_DEFINE_CLEANUP(struct rsb_judge *, rsb_judge_free)
 struct rsb_verdict {
 	bool changed; /* the view is to be served instead of the text */
 	bool no_exec; /* it must not be run */
+	bool denied;  /* it must not be read at all */
 };
 /* Judges text as the contents of inode. -ENOMEM. */
 rsb_nodiscard int rsb_judge_text(struct rsb_fs *fs, const struct rsb_inode *inode,

@@ -301,6 +301,13 @@ rsb_log_snap(struct rsb_arena *arena, struct rsb_handle *handle)
 		rsb_shared_publish(&shared->snap_whole, n - N_DOT);
 }
 
+/* What waits to be sent needs the rest. */
+static bool
+has_room(const struct rsb_arena *arena, size_t size)
+{
+	return arena->n_used + size / RSB_SHARED_BLOCK < RSB_SHARED_BLOCKS_MAX / 2;
+}
+
 void
 rsb_log_set_view(struct rsb_arena *arena, struct rsb_handle *handle, struct rsb_guard_view *view)
 {
@@ -311,8 +318,9 @@ rsb_log_set_view(struct rsb_arena *arena, struct rsb_handle *handle, struct rsb_
 	handle->view = view;
 	rsb_shared_publish(&shared->viewed, view ? viewed : 0);
 	rsb_arena_drop(arena, &shared->snap);
-	if (!view || rsb_arena_append(arena, &shared->snap,
-			     (struct rsb_bytes){ .data = view->data, .size = view->size }) < 0)
+	if (!view || !has_room(arena, view->size) ||
+		rsb_arena_append(arena, &shared->snap,
+			(struct rsb_bytes){ .data = view->data, .size = view->size }) < 0)
 		return;
 	viewed |= RSB_SHARED_VIEW_KEPT;
 	viewed |= view->changed ? RSB_SHARED_VIEW_CHANGED : 0;

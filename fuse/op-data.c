@@ -127,8 +127,9 @@ on_read_ready(struct rsb_fop *fop, int r, const void *rep)
 	struct rsb_guard_view *view = r < 0 ? NULL : rsb_guard_view(fop->fs, fop->inode);
 
 	(void)rep;
-	if (!view) {
-		rsb_reply_err(fop, r < 0 ? r : -EIO);
+	if (!view || view->denied) {
+		rsb_guard_view_unref(view);
+		rsb_reply_err(fop, r < 0 ? r : view ? -EACCES : -EIO);
 		return;
 	}
 	rsb_log_set_view(rsb_ledger_arena(fop->fs->ledger), fop->handle, view);
@@ -155,7 +156,7 @@ op_read(fuse_req_t req, fuse_ino_t nodeid, size_t size, off_t offset, struct fus
 		return;
 	}
 	if (!rsb_handle_writes(handle) && rsb_guard_watches(fop->fs, handle->inode)) {
-		rsb_guard_then(fop, handle->inode, on_read_ready);
+		rsb_guard_then_read(fop, handle->inode, on_read_ready);
 		return;
 	}
 	rsb_push_inode(fop->fs, handle->inode);

@@ -192,7 +192,9 @@ static void
 on_open_ready(struct rsb_fop *fop, int r, const void *rep)
 {
 	struct rsb_guard_view *view = r < 0 ? NULL : rsb_guard_view(fop->fs, fop->inode);
-	bool barred = view && view->no_exec && fop->fi.flags & FMODE_EXEC;
+	const bool writes_only = (fop->fi.flags & O_ACCMODE) == O_WRONLY;
+	bool barred = view && ((view->no_exec && fop->fi.flags & FMODE_EXEC) ||
+				      (view->denied && !writes_only));
 
 	(void)rep;
 	/* It showed this before a crash, and goes on. */
@@ -201,9 +203,10 @@ on_open_ready(struct rsb_fop *fop, int r, const void *rep)
 		send_open(fop);
 		return;
 	}
-	if (view && !view->changed && rsb_handle_writes(fop->handle) && !fop->inode->wrote)
+	if (view && !view->changed && !view->denied && rsb_handle_writes(fop->handle) &&
+		!fop->inode->wrote)
 		rsb_wrote_begin(fop->fs, fop->inode, (struct rsb_bytes){ view->data, view->size });
-	if ((fop->fi.flags & O_ACCMODE) == O_WRONLY)
+	if (writes_only || barred)
 		rsb_guard_view_unref(view);
 	else
 		rsb_log_set_view(rsb_ledger_arena(fop->fs->ledger), fop->handle, view);
@@ -230,7 +233,7 @@ op_open(fuse_req_t req, fuse_ino_t nodeid, struct fuse_file_info *fi)
 	if (fi->flags & O_TRUNC)
 		send_open(fop);
 	else
-		rsb_guard_then(fop, inode, on_open_ready);
+		rsb_guard_then_read(fop, inode, on_open_ready);
 }
 
 /* fop->inode is the directory. */

@@ -100,6 +100,13 @@ renew(struct rsb_fs *fs, struct rsb_wrote *wrote)
 		rsb_wrote_drop(rsb_list_entry(fs->wrotes.next, struct rsb_wrote, age)->inode);
 }
 
+/* Or what becomes one, index.lock. */
+static bool
+is_index(const struct rsb_inode *inode)
+{
+	return inode->name && strncmp(inode->name, "index", strlen("index")) == 0;
+}
+
 void
 rsb_wrote_begin(struct rsb_fs *fs, struct rsb_inode *inode, struct rsb_bytes text)
 {
@@ -114,7 +121,7 @@ rsb_wrote_begin(struct rsb_fs *fs, struct rsb_inode *inode, struct rsb_bytes tex
 	wrote->fs = fs;
 	wrote->inode = inode;
 	rsb_list_init(&wrote->age);
-	rsb_buf_init(&wrote->text, RSB_GITALLOW_MAX);
+	rsb_buf_init(&wrote->text, is_index(inode) ? RSB_WROTE_INDEX_MAX : RSB_GITALLOW_MAX);
 	inode->wrote = wrote;
 	fs->wrote_size += size_of(wrote);
 	add_place(wrote, place_of(inode));

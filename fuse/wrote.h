@@ -12,13 +12,15 @@
  * file into a repository by its name means it. A crash of the daemon forgets all: then it is the
  * sandbox's, until it is written or accepted again.
  *
- * Only of files in and near repositories (fuse/gitplace.h), up to RSB_GITALLOW_MAX each and
- * RSB_WROTE_BYTES_MAX together; the oldest give way. All under the lock of fuse/fs.h.
+ * Only of files in and near repositories (fuse/gitplace.h), up to RSB_GITALLOW_MAX each (of an
+ * index, which then is not asked for again, RSB_WROTE_INDEX_MAX) and RSB_WROTE_BYTES_MAX together;
+ * the oldest give way. All under the lock of fuse/fs.h.
  */
 
 #include "fuse/fs.h"
 
-#define RSB_WROTE_BYTES_MAX ((size_t)4 << 20)
+#define RSB_WROTE_INDEX_MAX ((size_t)8 << 20)
+#define RSB_WROTE_BYTES_MAX ((size_t)32 << 20)
 
 /* It holds text and nothing else: {0}, when it was created or cut to nothing. */
 void rsb_wrote_begin(struct rsb_fs *fs, struct rsb_inode *inode, struct rsb_bytes text);

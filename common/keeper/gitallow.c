@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "keeper/gitnames.h"
 #include "keeper/gitpath.h"
 #include "keeper/gitview.h"
 #include "util/cleanup.h"
@@ -198,6 +199,9 @@ rsb_gitallow_judge(const struct rsb_gitallow *what, struct rsb_buf *view,
 	char why[static RSB_GITALLOW_WHY_MAX])
 {
 	why[0] = '\0';
+	if (what->kind == RSB_GIT_INDEX || what->kind == RSB_GIT_PACKS ||
+		what->kind == RSB_GIT_TABLES)
+		return rsb_gitnames_judge(what, why);
 	if (what->kind == RSB_GIT_NONE || (what->trusted && is_same(what->text, *what->trusted)))
 		return RSB_GITALLOW_AS_IS;
 	switch (what->kind) {
@@ -212,6 +216,9 @@ rsb_gitallow_judge(const struct rsb_gitallow *what, struct rsb_buf *view,
 		return rsb_gitpath_alternates(what, view, why);
 	case RSB_GIT_GITDIR:
 		return rsb_gitpath_gitdir(what, view, why);
+	case RSB_GIT_INDEX:
+	case RSB_GIT_PACKS:
+	case RSB_GIT_TABLES:
 	case RSB_GIT_NONE:
 	case RSB_GIT_REMOTE:
 	case RSB_GIT_HOOK:

@@ -25,12 +25,16 @@ enum rsb_git_kind {
 	RSB_GIT_HOOK,       /* a file in hooks */
 	RSB_GIT_ALTERNATES, /* info/alternates of a directory of objects */
 	RSB_GIT_GITDIR,     /* gitdir of a worktree's directory */
+	RSB_GIT_INDEX,      /* these three: keeper/gitnames.h */
+	RSB_GIT_PACKS,
+	RSB_GIT_TABLES,
 };
 
 enum rsb_gitallow_verdict {
 	RSB_GITALLOW_AS_IS,
 	RSB_GITALLOW_MAPPED, /* the view says the same for this machine */
 	RSB_GITALLOW_HELD,   /* the view is what to serve instead, and why says of what */
+	RSB_GITALLOW_DENIED, /* nothing can be served instead; no trust helps */
 };
 
 struct rsb_gitallow {
@@ -39,6 +43,7 @@ struct rsb_gitallow {
 	const struct rsb_bytes *trusted; /* its last trusted copy; NULL: there was none */
 	struct rsb_target_place place;   /* the depth is that of the file's directory */
 	const char *path;                /* of the file, below the root; NULL: not known */
+	size_t id_size;                  /* for an index: see rsb_gitnames_id_size() */
 };
 
 /*

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
 
 #include "util/cleanup.h"
 #include "util/fd.h"
@@ -15,6 +17,8 @@
 #define FLAGS_NAME 0x0fffu
 #define FLAGS_MORE 0x4000u
 #define STAGED_MAX (2 * RSB_GITINDEX_MAX)
+#define IEOT_VERSION 1u
+#define NAMES_MAX ((size_t)256 << 20) /* bytes of names, of which version 4 repeats none */
 
 bool
 rsb_gitindex_is(const char *path)
@@ -25,12 +29,26 @@ rsb_gitindex_is(const char *path)
 	       (strncmp(path, ".git/", 5) == 0 || strstr(path, "/.git/"));
 }
 
+bool
+rsb_gitindex_is_one(struct rsb_bytes data)
+{
+	return data.size >= 4 && memcmp(data.data, "DIRC", 4) == 0;
+}
+
 struct parse {
+	struct rsb_bytes all;
 	struct rsb_bytes left;
 	size_t id_size; /* also of the checksum at the end */
 	uint32_t version;
+	uint32_t n_entry;
 	char path[PATH_MAX]; /* in version 4 a name begins as that before it */
 	size_t path_size;
+	size_t path_kept; /* bytes of the one before in it */
+	size_t names;     /* bytes of all */
+	bool allows_split;
+	bool is_split;
+	bool has_table;
+	bool has_nameless; /* as only a split index has them */
 };
 
 static uint32_t
@@ -82,10 +100,15 @@ take_path(struct parse *parse)
 		return -EBADMSG;
 	keep = parse->path_size - (size_t)cut;
 	n = (size_t)(end - parse->left.data);
-	if (n >= sizeof(parse->path) - keep || keep + n == 0)
+	if (n >= sizeof(parse->path) - keep)
 		return -EBADMSG;
 	memcpy(parse->path + keep, parse->left.data, n + 1);
 	parse->path_size = keep + n;
+	parse->path_kept = keep;
+	parse->has_nameless |= !parse->path_size;
+	parse->names += parse->path_size;
+	if (parse->names > NAMES_MAX)
+		return -EBADMSG;
 	skip(parse, n + 1);
 	return 0;
 }
@@ -97,6 +120,7 @@ take_entry(struct parse *parse, rsb_gitindex_fn fn, void *arg)
 	const size_t size = STAT_SIZE + parse->id_size;
 	struct rsb_gitindex_entry entry = { .path = parse->path };
 	size_t used = size + 2;
+	size_t name_size;
 	int r;
 
 	if (parse->left.size < used + 2)
@@ -108,11 +132,15 @@ take_entry(struct parse *parse, rsb_gitindex_fn fn, void *arg)
 		entry.more = be16(head + used);
 		used += 2;
 	}
+	name_size = entry.flags & FLAGS_NAME;
 	entry.flags &= (uint16_t) ~(FLAGS_NAME | FLAGS_MORE);
 	skip(parse, used);
 	r = take_path(parse);
 	if (r < 0)
 		return r;
+	/* Git goes by this one where it does not say "longer". */
+	if (name_size != rsb_min(parse->path_size, (size_t)FLAGS_NAME))
+		return -EBADMSG;
 	if (parse->version < 4) {
 		/* NULs up to a multiple of 8, of which the name's end is the first. */
 		size_t pad = 7 - (used + parse->path_size) % 8;
@@ -124,10 +152,100 @@ take_entry(struct parse *parse, rsb_gitindex_fn fn, void *arg)
 	return fn(arg, &entry);
 }
 
+static int
+nothing(void *arg, const struct rsb_gitindex_entry *entry)
+{
+	(void)arg;
+	(void)entry;
+	return 0;
+}
+
+static int
+begin(struct parse *parse)
+{
+	const struct rsb_bytes data = parse->all;
+
+	if (data.size < HEAD_SIZE + parse->id_size || !rsb_gitindex_is_one(data))
+		return -EBADMSG;
+	parse->version = be32(data.data + 4);
+	parse->n_entry = be32(data.data + 8);
+	parse->left = data;
+	if (parse->version < 2 || parse->version > 4)
+		return -EBADMSG;
+	skip(parse, HEAD_SIZE);
+	return 0;
+}
+
+static size_t
+offset_of(const struct parse *parse)
+{
+	return (size_t)(parse->left.data - parse->all.data);
+}
+
+/*
+ * The table by which git reads entries in several threads: it must say the same as reading them in
+ * a row does.
+ */
+static int
+check_table(const struct parse *outer, struct rsb_bytes table)
+{
+	struct parse parse = { .all = outer->all, .id_size = outer->id_size };
+	int r = begin(&parse);
+
+	if (r < 0 || table.size < 4 || (table.size - 4) % 8 || be32(table.data) != IEOT_VERSION)
+		return -EBADMSG;
+	for (size_t at = 4; at < table.size; at += 8) {
+		const uint32_t n = be32(table.data + at + 4);
+
+		if (be32(table.data + at) != offset_of(&parse) || n > parse.n_entry)
+			return -EBADMSG;
+		parse.n_entry -= n;
+		for (uint32_t i = 0; i < n && r == 0; i++) {
+			r = take_entry(&parse, nothing, NULL);
+			/* The one before it is another thread's. */
+			if (i == 0 && parse.path_kept)
+				r = -EBADMSG;
+		}
+		if (r < 0)
+			return r;
+	}
+	return parse.n_entry ? -EBADMSG : 0;
+}
+
+/*
+ * Where git finds extensions by an offset instead, which is in the last one, it finds the same. It
+ * looks for that before the end of the file as stat(2) has it, which may have changed meanwhile: so
+ * nothing else looks like it.
+ */
+static bool
+is_end_right(const struct parse *parse)
+{
+	const uint8_t head[] = { 'E', 'O', 'I', 'E', 0, 0, 0, (uint8_t)(4 + parse->id_size) };
+	const size_t size = sizeof(head) + 4 + 2 * parse->id_size;
+	const struct rsb_bytes all = parse->all;
+	const uint8_t *end = memmem(all.data, all.size, head, sizeof(head));
+
+	return !end || ((size_t)(end - all.data) == all.size - size &&
+			       be32(end + sizeof(head)) == offset_of(parse));
+}
+
 /* What git must understand has a small first letter; of these sparse directories are known. */
+static bool
+is_extension_known(struct parse *parse, const uint8_t *head)
+{
+	const bool is_link = memcmp(head, "link", 4) == 0;
+
+	if (is_link)
+		parse->is_split = true;
+	return (head[0] >= 'A' && head[0] <= 'Z') || memcmp(head, "sdir", 4) == 0 ||
+	       (is_link && parse->allows_split);
+}
+
 static int
 check_extensions(struct parse *parse)
 {
+	if (!is_end_right(parse))
+		return -EBADMSG;
 	while (parse->left.size > parse->id_size) {
 		const uint8_t *head = parse->left.data;
 		size_t size;
@@ -136,19 +254,19 @@ check_extensions(struct parse *parse)
 			return -EBADMSG;
 		size = be32(head + 4);
 		if (size > parse->left.size - parse->id_size - 8 ||
-			((head[0] < 'A' || head[0] > 'Z') && memcmp(head, "sdir", 4) != 0))
+			!is_extension_known(parse, head))
 			return -EBADMSG;
+		if (memcmp(head, "IEOT", 4) == 0) {
+			if (parse->has_table ||
+				check_table(parse, (struct rsb_bytes){ head + 8, size }) < 0)
+				return -EBADMSG;
+			parse->has_table = true;
+		}
 		skip(parse, 8 + size);
 	}
+	if (parse->has_nameless && !parse->is_split)
+		return -EBADMSG;
 	return parse->left.size == parse->id_size ? 0 : -EBADMSG;
-}
-
-static int
-nothing(void *arg, const struct rsb_gitindex_entry *entry)
-{
-	(void)arg;
-	(void)entry;
-	return 0;
 }
 
 /* At its end, of all before; or zeros, which git writes where that is configured. */
@@ -168,22 +286,13 @@ has_checksum(struct rsb_bytes data, size_t size)
 }
 
 static int
-parse_all(struct rsb_bytes data, size_t id_size, rsb_gitindex_fn fn, void *arg)
+parse_all(struct parse *parse, rsb_gitindex_fn fn, void *arg)
 {
-	struct parse parse = { .left = data, .id_size = id_size };
-	uint32_t n;
-	int r = 0;
+	int r = begin(parse);
 
-	if (data.size < HEAD_SIZE + id_size || memcmp(data.data, "DIRC", 4) != 0)
-		return -EBADMSG;
-	parse.version = be32(data.data + 4);
-	n = be32(data.data + 8);
-	if (parse.version < 2 || parse.version > 4)
-		return -EBADMSG;
-	skip(&parse, HEAD_SIZE);
-	for (uint32_t i = 0; i < n && r == 0; i++)
-		r = take_entry(&parse, fn, arg);
-	return r ? r : check_extensions(&parse);
+	for (uint32_t i = 0; i < parse->n_entry && r == 0; i++)
+		r = take_entry(parse, fn, arg);
+	return r ? r : check_extensions(parse);
 }
 
 int
@@ -193,10 +302,51 @@ rsb_gitindex_parse(struct rsb_bytes data, rsb_gitindex_fn fn, void *arg)
 		RSB_SHA256_SIZE }; /* it does not say which */
 
 	/* Nobody hears of one that is not whole. */
-	for (size_t i = 0; i < RSB_ARRAY_SIZE(sizes); i++)
-		if (parse_all(data, sizes[i], nothing, NULL) == 0 && has_checksum(data, sizes[i]))
-			return parse_all(data, sizes[i], fn, arg);
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(sizes); i++) {
+		struct parse parse = { .all = data, .id_size = sizes[i] };
+
+		if (parse_all(&parse, nothing, NULL) < 0 || !has_checksum(data, sizes[i]))
+			continue;
+		parse = (struct parse){ .all = data, .id_size = sizes[i] };
+		return parse_all(&parse, fn, arg);
+	}
 	return -EBADMSG;
+}
+
+/* A component that is none of a file's in the working tree, as git's verify_path() has it. */
+static bool
+is_component_ok(const char *name, size_t size, bool is_last, uint32_t mode)
+{
+	if (!size)
+		return is_last && (mode & S_IFMT) == S_IFDIR;
+	return !(size == 1 && name[0] == '.') && !(size == 2 && name[0] == '.' && name[1] == '.') &&
+	       !(size == 4 && strncasecmp(name, ".git", size) == 0);
+}
+
+static int
+check_path(void *arg, const struct rsb_gitindex_entry *entry)
+{
+	const char *p = entry->path;
+	size_t size = strcspn(p, "/");
+
+	(void)arg;
+	if (!*p)
+		return 0; /* of a split index, see check_extensions() */
+	while (is_component_ok(p, size, !p[size], entry->mode)) {
+		if (!p[size])
+			return 0;
+		p += size + 1;
+		size = strcspn(p, "/");
+	}
+	return -EACCES;
+}
+
+int
+rsb_gitindex_check(struct rsb_bytes data, size_t id_size)
+{
+	struct parse parse = { .all = data, .id_size = id_size, .allows_split = true };
+
+	return parse_all(&parse, check_path, NULL);
 }
 
 static int

@@ -31,6 +31,15 @@ typedef int (*rsb_gitindex_fn)(void *arg, const struct rsb_gitindex_entry *entry
 /* -EBADMSG: it is none, or does not say everything itself (a split index); -ENOMEM. */
 rsb_nodiscard int rsb_gitindex_parse(struct rsb_bytes data, rsb_gitindex_fn fn, void *arg);
 
+/* It begins as one; git takes nothing from a file that does not. */
+bool rsb_gitindex_is_one(struct rsb_bytes data);
+/*
+ * Of one that anybody may have made, in a repository whose objects have ids of id_size bytes: what
+ * git reads of it, a split one too, are names of files in the working tree. -EACCES: they are not;
+ * -EBADMSG: it is none that git would write, and might be read in another way.
+ */
+rsb_nodiscard int rsb_gitindex_check(struct rsb_bytes data, size_t id_size);
+
 /* Of what is staged, from a file. Errors of rsb_gitindex_parse() and of read(2). */
 rsb_nodiscard int rsb_gitindex_hash_fd(int fd, uint8_t out[static RSB_SHA256_SIZE]);
 

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "keeper/gitconfig.h"
+#include "keeper/gitnames.h"
 #include "util/cleanup.h"
 #include "util/str.h"
 
@@ -156,6 +157,19 @@ rsb_gitout_is_settings(const char *path)
 	if (slash)
 		*slash = '\0';
 	return !slash || !is_order(dir);
+}
+
+enum rsb_git_kind
+rsb_gitout_list(const char *path)
+{
+	static const char tables[] = "reftable/tables.list";
+	const size_t size = strlen(path);
+	const size_t n = strlen(tables);
+	const char *slash = strrchr(path, '/');
+
+	if (size > n && path[size - n - 1] == '/' && strcasecmp(path + size - n, tables) == 0)
+		return RSB_GIT_TABLES;
+	return rsb_gitnames_kind(rsb_bytes_str(slash ? slash + 1 : path));
 }
 
 /* ---- parts ---- */

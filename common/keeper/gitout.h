@@ -9,6 +9,7 @@
  * system may not tell them apart. Pure.
  */
 
+#include "keeper/gitallow.h"
 #include "keeper/tree.h"
 
 /*
@@ -20,6 +21,9 @@ const char *rsb_gitout_held(const struct rsb_tree_leaf *leaf, const struct rsb_t
 
 /* The settings of a repository, which may come in part (keeper/gitsettings.h). */
 bool rsb_gitout_is_settings(const char *path);
+
+/* Its kind, of those that hold names (keeper/gitnames.h), where it may be such a one. */
+enum rsb_git_kind rsb_gitout_list(const char *path);
 
 enum rsb_gitout_part {
 	RSB_GITOUT_OTHER,

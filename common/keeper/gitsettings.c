@@ -2,30 +2,13 @@
 #include "keeper/gitsettings.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "keeper/gitallow.h"
 #include "keeper/gitconfig.h"
 #include "util/beneath.h"
 #include "util/cleanup.h"
-#include "util/fd.h"
 #include "util/str.h"
-
-/* -EINVAL: it is no file. */
-static int
-read_text(int root_fd, const char *path, struct rsb_buf *text)
-{
-	rsb_autoclose int fd = rsb_beneath_open(root_fd, path, O_RDONLY | O_NONBLOCK);
-	struct stat st;
-
-	if (fd < 0)
-		return fd;
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	return S_ISREG(st.st_mode) ? rsb_fd_read_all(fd, text) : -EINVAL;
-}
 
 /* What was cut from the copy that went in would be lost here. */
 static int
@@ -93,10 +76,10 @@ rsb_gitsettings_filter(const struct rsb_syncplan *plan, struct rsb_syncplan_job 
 	struct rsb_bytes ours;
 	int there, r;
 
-	there = read_text(rsb_stage_fd(stage), job->at.path, &text);
+	there = rsb_beneath_read(rsb_stage_fd(stage), job->at.path, &text);
 	if (there == -ENOENT)
 		return 0; /* it did not come */
-	r = read_text(plan->root_fd, job->at.path, &here);
+	r = rsb_beneath_read(plan->root_fd, job->at.path, &here);
 	if (there == -EINVAL || there == -EMSGSIZE || r == -EINVAL || r == -EMSGSIZE) {
 		job->held = "it cannot be taken for the settings of a repository";
 		return 0;

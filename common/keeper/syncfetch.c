@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "keeper/gitlists.h"
 #include "keeper/gitsettings.h"
 #include "util/beneath.h"
 #include "util/cleanup.h"
@@ -122,9 +123,12 @@ filter(const struct rsb_syncfetch *fetch)
 	struct rsb_syncplan *plan = &fetch->sides->plan;
 	int r = 0;
 
-	for (size_t i = 0; i < plan->n && r >= 0; i++)
+	for (size_t i = 0; i < plan->n && r >= 0; i++) {
 		if (plan->jobs[i].filtered)
 			r = rsb_gitsettings_filter(plan, &plan->jobs[i], fetch->stage);
+		else if (plan->jobs[i].listed && !plan->jobs[i].held)
+			r = rsb_gitlists_look(plan, &plan->jobs[i], fetch->stage);
+	}
 	return r;
 }
 

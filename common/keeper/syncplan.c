@@ -186,7 +186,9 @@ decide(const struct rsb_syncplan *plan, struct rsb_syncplan_job *job)
 	decide_in_repository(plan, job);
 	job->filtered = job->act == RSB_MERGE_TAKE && rsb_tree_leaf_is(at->there, S_IFREG) &&
 			rsb_gitout_is_settings(at->path);
-	job->unsure = job->unsure || job->filtered;
+	job->listed = job->act == RSB_MERGE_TAKE && rsb_tree_leaf_is(at->there, S_IFREG) &&
+		      rsb_gitout_list(at->path) != RSB_GIT_NONE;
+	job->unsure = job->unsure || job->filtered || job->listed;
 	job->held = why_held(plan, job);
 }
 

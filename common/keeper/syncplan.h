@@ -18,6 +18,7 @@ struct rsb_syncplan_job {
 	const char *held; /* why it is not done; NULL: it is */
 	bool missed;      /* and that is by no rule: it should have been, and could not */
 	bool filtered;    /* settings of git, of which only some may come */
+	bool listed;      /* it names files to git: by its contents (keeper/gitlists.h) */
 	bool partly;      /* not all of them come: what it said */
 	char *said;       /* about that; ours */
 	/*

@@ -5,9 +5,11 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "util/cleanup.h"
+#include "util/fd.h"
 #include "util/str.h"
 
 #define STEP (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
@@ -71,4 +73,17 @@ rsb_beneath_parent(int root_fd, const char *path, const char **ret_name)
 		return -ENOMEM;
 	fd = rsb_beneath_open(root_fd, parent, O_RDONLY | O_DIRECTORY);
 	return fd;
+}
+
+int
+rsb_beneath_read(int root_fd, const char *path, struct rsb_buf *out)
+{
+	rsb_autoclose int fd = rsb_beneath_open(root_fd, path, O_RDONLY | O_NONBLOCK);
+	struct stat st;
+
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	return S_ISREG(st.st_mode) ? rsb_fd_read_all(fd, out) : -EINVAL;
 }

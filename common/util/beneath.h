@@ -7,7 +7,7 @@
  * link: whatever is swapped meanwhile, nothing leads out.
  */
 
-#include "util/macro.h"
+#include "util/buf.h"
 
 /*
  * Opens path, relative, "" for the directory itself; flags as openat(2), close-on-exec and not
@@ -19,5 +19,7 @@ rsb_nodiscard int rsb_beneath_open(int root_fd, const char *path, int flags);
  * The directory that path is in; *ret_name is the last component, in path. -EINVAL also for "".
  */
 rsb_nodiscard int rsb_beneath_parent(int root_fd, const char *path, const char **ret_name);
+/* Appends all of a file. -EINVAL: it is no file; errors of rsb_fd_read_all(). */
+rsb_nodiscard int rsb_beneath_read(int root_fd, const char *path, struct rsb_buf *out);
 
 #endif

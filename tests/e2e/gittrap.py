@@ -14,6 +14,17 @@ def git(box, *args, cwd, status=None):
                          env={"GIT_TERMINAL_PROMPT": "0"})
 
 
+@contextlib.contextmanager
+def without_guard(box):
+    box.world.rsb("umount", "--force", box.name)
+    os.makedirs(box.mount, exist_ok=True)
+    box.world.run("rsb-mount", "-o", "noguard", box.name, box.mount)
+    yield
+    box.world.rsb("umount", "--force", box.name)
+    os.makedirs(box.mount, exist_ok=True)
+    box.world.rsb("mount", box.name, box.mount)
+
+
 class Trap:
     """A repository in the sandbox and a program there that leaves a trace on this machine if it runs here."""
 

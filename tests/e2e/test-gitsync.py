@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 
+import gitmake
 import harness
 from harness import check, equal
 
@@ -224,6 +225,33 @@ def test_names_of_settings_are_not_written_raw(world):
         r = world.rsb("sync", "out", box.name)
         check(b"\\x1b[31m" in r.stderr and b"\x1b" not in r.stderr, r.stderr)
         json.loads(world.rsb("sync", "out", "--json", box.name).stdout)
+
+
+def test_names_that_lead_out_stay(world):
+    """Of an index and what else names files to git, whatever is trusted."""
+    with repository(world) as (box, source):
+        blob = git(world, source, "rev-parse", "HEAD:f0")
+        before = (source / ".git/index").read_bytes()
+
+        def put(name, data):
+            box.exec("sh", "-c", f"cat > {name}.new; mv {name}.new {name}", input=data)
+
+        put(".git/index", gitmake.index(["../victim", "f0", "f1"], blob))
+        box.sh("git repack -qad; git multi-pack-index write")
+        text = box.read(".git/objects/pack/multi-pack-index")
+        put(".git/objects/pack/multi-pack-index", gitmake.packs(text, "../x.idx"))
+        for args in (("--dry-run",), (), ("--trust-git",)):
+            held = {h["path"]: h["why"] for h in sync(world, box, "out", *args)["held"]}
+            equal(held, {".git/index": "an index of files outside the working tree",
+                         ".git/objects/pack/multi-pack-index": "packs outside the repository"})
+        equal((source / ".git/index").read_bytes(), before)
+        check(not (source / ".git/objects/pack/multi-pack-index").exists())
+        # One that is sound comes, of this format alone.
+        put(".git/index", gitmake.index(["f0"], blob))
+        equal(paths(sync(world, box, "out"), "comes"), [".git/index"])
+        put(".git/index", gitmake.index(["f0"], 2 * blob[:32]))
+        equal([h["why"] for h in sync(world, box, "out")["held"] if h["path"] == ".git/index"],
+              ["an index that can be read in two ways"])
 
 
 def test_settings_with_credentials_stay(world):

@@ -6,7 +6,7 @@ import os
 import subprocess
 
 import harness
-from gittrap import Trap, git
+from gittrap import Trap, git, without_guard
 from harness import check, equal
 
 # name -> what the sandbox does in r; ./evil is the program.
@@ -57,17 +57,6 @@ CONFIGS = {
 }
 # Those that take a server which asks for a password, or objects to fetch: they are only tried with the guard.
 ONLY_GUARDED = {"credential.helper", "alternateRefsCommand"}
-
-
-@contextlib.contextmanager
-def without_guard(box):
-    box.world.rsb("umount", "--force", box.name)
-    os.makedirs(box.mount, exist_ok=True)
-    box.world.run("rsb-mount", "-o", "noguard", box.name, box.mount)
-    yield
-    box.world.rsb("umount", "--force", box.name)
-    os.makedirs(box.mount, exist_ok=True)
-    box.world.rsb("mount", box.name, box.mount)
 
 
 def test_each_hostile_way(world):

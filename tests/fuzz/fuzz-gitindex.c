@@ -32,6 +32,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		/* Nobody hears of one that is damaged. */
 		if (rsb_gitindex_parse(rsb_buf_view(&whole), look_at, &n) < 0)
 			FUZZ_CHECK(n == 0);
+		(void)rsb_gitindex_check(rsb_buf_view(&whole), ends[i]);
 		rsb_buf_done(&whole);
 	}
 	return 0;

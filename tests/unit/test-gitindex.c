@@ -11,6 +11,7 @@
 struct made {
 	uint8_t data[4096];
 	size_t size;
+	size_t at[8]; /* of the entries */
 };
 
 static void
@@ -36,49 +37,91 @@ struct how {
 	uint8_t stat; /* what the cache says */
 	uint8_t id;
 	uint16_t flags;
-	const char *more; /* an extension */
+	const char *more;     /* an extension */
+	const char *names[8]; /* NULL: two of a directory */
+	uint32_t mode;        /* 0: of a file */
+	size_t longer;        /* the first says that it is longer by so many bytes */
+	bool apart;           /* in version 4 nothing of one begins another */
 };
 
-/* name; in version 4 cut bytes of the one before are dropped first. */
+/* Its length is in the flags; in version 4 it begins as that before it. */
 static void
-put_entry(struct made *made, const struct how *how, const char *name, uint8_t cut)
+put_entry(struct made *made, const struct how *how, const char *name, const char *before)
 {
 	const size_t begin = made->size;
-	const uint8_t flags[] = { (uint8_t)(how->flags >> 8), (uint8_t)how->flags };
+	const size_t told = strlen(name) + (*before ? 0 : how->longer);
+	const uint8_t flags[] = { (uint8_t)(how->flags >> 8 | told >> 8),
+		(uint8_t)(how->flags | told) };
 	uint8_t id[32];
+	uint8_t cut;
+	size_t same = 0;
 
 	for (int i = 0; i < 6; i++)
 		put32(made, how->stat);
-	put32(made, 0100644);
+	put32(made, how->mode ? how->mode : 0100644);
 	for (int i = 0; i < 3; i++)
 		put32(made, how->stat);
 	memset(id, how->id, sizeof(id));
 	put(made, id, how->id_size);
 	put(made, flags, sizeof(flags));
-	if (how->version == 4)
+	if (how->version == 4) {
+		while (!how->apart && name[same] && name[same] == before[same])
+			same++;
+		cut = (uint8_t)(strlen(before) - same);
 		put(made, &cut, 1);
-	put(made, name, strlen(name) + 1);
+	}
+	put(made, name + same, strlen(name + same) + 1);
 	while (how->version < 4 && (made->size - begin) % 8)
 		put(made, "", 1);
 }
 
 static struct made
-make(const struct how *how)
+make_open(const struct how *how)
 {
+	static const char *const two[] = { "dir/a", "dir/bc", NULL };
+	const char *const *names = how->names[0] ? how->names : two;
 	struct made made = { .size = 0 };
-	uint8_t sum[32] = { 0 };
+	const char *before = "";
+	uint32_t n = 0;
 
+	while (names[n])
+		n++;
 	put(&made, "DIRC", 4);
 	put32(&made, how->version);
-	put32(&made, 2);
-	put_entry(&made, how, "dir/a", 0);
-	put_entry(&made, how, how->version == 4 ? "bc" : "dir/bc", 1);
-	if (how->more) {
-		put(&made, how->more, 4);
-		put32(&made, 3);
-		put(&made, "xyz", 3);
+	put32(&made, n);
+	for (uint32_t i = 0; i < n; i++) {
+		made.at[i] = made.size;
+		put_entry(&made, how, names[i], before);
+		before = names[i];
 	}
-	put(&made, sum, how->id_size);
+	made.at[n] = made.size;
+	return made;
+}
+
+static void
+put_extension(struct made *made, const char *name, const void *data, size_t size)
+{
+	put(made, name, 4);
+	put32(made, (uint32_t)size);
+	put(made, data, size);
+}
+
+static void
+put_end(struct made *made, const struct how *how)
+{
+	const uint8_t sum[32] = { 0 };
+
+	put(made, sum, how->id_size);
+}
+
+static struct made
+make(const struct how *how)
+{
+	struct made made = make_open(how);
+
+	if (how->more)
+		put_extension(&made, how->more, "xyz", 3);
+	put_end(&made, how);
 	return made;
 }
 
@@ -191,6 +234,114 @@ START_TEST(what_is_damaged_is_none)
 }
 END_TEST
 
+static int
+check(const struct made *made, size_t id_size)
+{
+	return rsb_gitindex_check(
+		(struct rsb_bytes){ .data = made->data, .size = made->size }, id_size);
+}
+
+static int
+check_how(const struct how *how)
+{
+	const struct made made = make(how);
+
+	return check(&made, how->id_size);
+}
+
+START_TEST(names_of_the_working_tree_alone)
+{
+	static const struct how good[] = {
+		{ .version = 2,
+			.id_size = 20,
+			.names = { "a", "a/b", ".gitignore", "..a/.git.x" } },
+		{ .version = 4,
+			.id_size = 20,
+			.names = { "dir/.gitmodules", "dir/.x", "dir/..." } },
+		{ .version = 2, .id_size = 32, .more = "TREE" },
+		{ .version = 2, .id_size = 20, .names = { "sparse/" }, .mode = 040000 },
+		{ .version = 2, .id_size = 20, .names = { "", "b" }, .more = "link" },
+	};
+	static const char *const bad[] = { "../x", "/x", "a/../x", "..", "a/..", ".", "a/./b",
+		"a//b", "a/", ".git/hooks/x", "a/.GIT/x", ".git", "a/b/.git" };
+
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(good); i++)
+		ck_assert_msg(check_how(&good[i]) == 0, "%zu", i);
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(bad); i++) {
+		for (uint32_t version = 2; version <= 4; version++) {
+			const struct how how = {
+				.version = version, .id_size = 20, .names = { "a", bad[i], "z" }
+			};
+
+			ck_assert_msg(check_how(&how) == -EACCES, "%u %s", version, bad[i]);
+		}
+	}
+}
+END_TEST
+
+/* What git would read otherwise than we do. */
+START_TEST(only_what_git_would_write)
+{
+	static const struct how bad[] = {
+		{ .version = 2, .id_size = 20, .names = { "a", "" } },
+		{ .version = 2, .id_size = 20, .names = { "a", "b" }, .longer = 1 },
+		{ .version = 2, .id_size = 20, .more = "abcd" },
+		{ .version = 5, .id_size = 20 },
+	};
+	const struct made other = make(&(struct how){ .version = 2, .id_size = 32 });
+
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(bad); i++)
+		ck_assert_msg(check_how(&bad[i]) == -EBADMSG, "%zu", i);
+	ck_assert_int_eq(check(&other, 20), -EBADMSG);
+}
+END_TEST
+
+/* Of two blocks, as git writes for two threads, or with what add says. */
+static int
+check_table(const struct how *how, const int add[static 5], bool twice)
+{
+	struct made made = make_open(how);
+	struct made table = { .size = 0 };
+	struct made end = { .size = 0 };
+
+	put32(&table, (uint32_t)(1 + add[0]));
+	put32(&table, (uint32_t)((int)made.at[0] + add[1]));
+	put32(&table, (uint32_t)(1 + add[2]));
+	put32(&table, (uint32_t)((int)made.at[1] + add[3]));
+	put32(&table, (uint32_t)(1 - add[2]));
+	put32(&end, (uint32_t)((int)made.at[2] + add[4]));
+	put(&end, (uint8_t[32]){ 0 }, how->id_size);
+	for (int i = 0; i <= twice; i++)
+		put_extension(&made, "IEOT", table.data, table.size);
+	put_extension(&made, "EOIE", end.data, end.size);
+	put_end(&made, how);
+	return check(&made, how->id_size);
+}
+
+START_TEST(threads_read_the_same)
+{
+	static const struct how how = { .version = 2, .id_size = 20 };
+	static const struct how apart = { .version = 4, .id_size = 20, .apart = true };
+	static const struct how shared = { .version = 4, .id_size = 20 };
+	static const int right[5] = { 0 };
+	static const int wrong[][5] = { { 1 }, { 0, 8 }, { 0, 0, 1 }, { 0, 0, 0, 8 },
+		{ 0, 0, 0, -8 }, { 0, 0, 0, 0, 8 } };
+	struct made made;
+
+	ck_assert_int_eq(check_table(&how, right, false), 0);
+	ck_assert_int_eq(check_table(&apart, right, false), 0);
+	ck_assert_int_eq(check_table(&shared, right, false), -EBADMSG);
+	ck_assert_int_eq(check_table(&how, right, true), -EBADMSG);
+	/* The end of a file that was shorter when git asked for its size. */
+	made = make_open(&how);
+	put_extension(&made, "ABCD", "EOIE\0\0\0\x18", 8);
+	put_end(&made, &how);
+	ck_assert_int_eq(check(&made, how.id_size), -EBADMSG);
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(wrong); i++)
+		ck_assert_msg(check_table(&how, wrong[i], false) == -EBADMSG, "%zu", i);
+}
+END_TEST
+
 START_TEST(by_its_path)
 {
 	ck_assert(rsb_gitindex_is(".git/index"));
@@ -205,7 +356,8 @@ int
 main(void)
 {
 	const TTest *const tests[] = { names_what_is_staged, the_cache_does_not_count,
-		what_is_damaged_is_none, by_its_path };
+		what_is_damaged_is_none, names_of_the_working_tree_alone, only_what_git_would_write,
+		threads_read_the_same, by_its_path };
 
 	return unit_run("gitindex", tests, RSB_ARRAY_SIZE(tests));
 }
