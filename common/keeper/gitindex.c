@@ -7,6 +7,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "keeper/gituntracked.h"
 #include "util/cleanup.h"
 #include "util/fd.h"
 #include "util/macro.h"
@@ -45,7 +46,7 @@ struct parse {
 	size_t path_size;
 	size_t path_kept; /* bytes of the one before in it */
 	size_t names;     /* bytes of all */
-	bool allows_split;
+	bool is_strict;   /* whatever git here may do with it */
 	bool is_split;
 	bool has_table;
 	bool has_nameless; /* as only a split index has them */
@@ -70,33 +71,35 @@ skip(struct parse *parse, size_t n)
 	parse->left.size -= n;
 }
 
-/* git's own form of a number; -1: it is none. */
-static ssize_t
-take_number(struct parse *parse)
+ssize_t
+rsb_gitindex_take_number(struct rsb_bytes *left, size_t max)
 {
 	size_t number = 0;
 	uint8_t c = 0x80;
 
 	for (size_t n = 0; c & 0x80; n++) {
-		if (!parse->left.size || number > PATH_MAX)
-			return -1;
-		c = parse->left.data[0];
-		skip(parse, 1);
+		if (!left->size || number > max)
+			return -EBADMSG;
+		c = left->data[0];
+		left->data++;
+		left->size--;
 		number = (n ? number + 1 : 0) << 7 | (c & 0x7f);
 	}
-	return (ssize_t)number;
+	return number > max ? -EBADMSG : (ssize_t)number;
 }
 
 /* How much of the last name stays is in version 4 alone. */
 static int
 take_path(struct parse *parse)
 {
-	const ssize_t cut = parse->version == 4 ? take_number(parse) : (ssize_t)parse->path_size;
+	const ssize_t cut = parse->version == 4
+				    ? rsb_gitindex_take_number(&parse->left, parse->path_size)
+				    : (ssize_t)parse->path_size;
 	const uint8_t *end = memchr(parse->left.data, 0, parse->left.size);
 	size_t keep;
 	size_t n;
 
-	if (cut < 0 || (size_t)cut > parse->path_size || !end)
+	if (cut < 0 || !end)
 		return -EBADMSG;
 	keep = parse->path_size - (size_t)cut;
 	n = (size_t)(end - parse->left.data);
@@ -238,7 +241,7 @@ is_extension_known(struct parse *parse, const uint8_t *head)
 	if (is_link)
 		parse->is_split = true;
 	return (head[0] >= 'A' && head[0] <= 'Z') || memcmp(head, "sdir", 4) == 0 ||
-	       (is_link && parse->allows_split);
+	       (is_link && parse->is_strict);
 }
 
 static int
@@ -261,6 +264,13 @@ check_extensions(struct parse *parse)
 				check_table(parse, (struct rsb_bytes){ head + 8, size }) < 0)
 				return -EBADMSG;
 			parse->has_table = true;
+		}
+		if (memcmp(head, "UNTR", 4) == 0 && parse->is_strict) {
+			int r = rsb_gituntracked_check(
+				(struct rsb_bytes){ head + 8, size }, parse->id_size);
+
+			if (r < 0)
+				return r;
 		}
 		skip(parse, 8 + size);
 	}
@@ -313,13 +323,11 @@ rsb_gitindex_parse(struct rsb_bytes data, rsb_gitindex_fn fn, void *arg)
 	return -EBADMSG;
 }
 
-/* A component that is none of a file's in the working tree, as git's verify_path() has it. */
-static bool
-is_component_ok(const char *name, size_t size, bool is_last, uint32_t mode)
+bool
+rsb_gitindex_is_component(const char *name, size_t size)
 {
-	if (!size)
-		return is_last && (mode & S_IFMT) == S_IFDIR;
-	return !(size == 1 && name[0] == '.') && !(size == 2 && name[0] == '.' && name[1] == '.') &&
+	return size && !(size == 1 && name[0] == '.') &&
+	       !(size == 2 && name[0] == '.' && name[1] == '.') &&
 	       !(size == 4 && strncasecmp(name, ".git", size) == 0);
 }
 
@@ -332,11 +340,12 @@ check_path(void *arg, const struct rsb_gitindex_entry *entry)
 	(void)arg;
 	if (!*p)
 		return 0; /* of a split index, see check_extensions() */
-	while (is_component_ok(p, size, !p[size], entry->mode)) {
-		if (!p[size])
+	while (rsb_gitindex_is_component(p, size)) {
+		p += size;
+		/* Of a sparse index a whole directory. */
+		if (!*p || (strcmp(p, "/") == 0 && (entry->mode & S_IFMT) == S_IFDIR))
 			return 0;
-		p += size + 1;
-		size = strcspn(p, "/");
+		size = strcspn(++p, "/");
 	}
 	return -EACCES;
 }
@@ -344,7 +353,7 @@ check_path(void *arg, const struct rsb_gitindex_entry *entry)
 int
 rsb_gitindex_check(struct rsb_bytes data, size_t id_size)
 {
-	struct parse parse = { .all = data, .id_size = id_size, .allows_split = true };
+	struct parse parse = { .all = data, .id_size = id_size, .is_strict = true };
 
 	return parse_all(&parse, check_path, NULL);
 }

@@ -10,6 +10,7 @@
  */
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "util/hash.h"
 
@@ -39,6 +40,11 @@ bool rsb_gitindex_is_one(struct rsb_bytes data);
  * -EBADMSG: it is none that git would write, and might be read in another way.
  */
 rsb_nodiscard int rsb_gitindex_check(struct rsb_bytes data, size_t id_size);
+
+/* Cuts a number as git packs it off left; -EBADMSG: there is none, or it is over max. */
+ssize_t rsb_gitindex_take_number(struct rsb_bytes *left, size_t max);
+/* What a file or directory in the working tree may be called, as git's verify_path() has it. */
+bool rsb_gitindex_is_component(const char *name, size_t size);
 
 /* Of what is staged, from a file. Errors of rsb_gitindex_parse() and of read(2). */
 rsb_nodiscard int rsb_gitindex_hash_fd(int fd, uint8_t out[static RSB_SHA256_SIZE]);

@@ -342,6 +342,44 @@ START_TEST(threads_read_the_same)
 }
 END_TEST
 
+/* Of a root with the file "x" and the directory dir, in which nothing is. */
+static int
+check_untracked(const char *dir, const char *name, uint8_t n_told)
+{
+	static const struct how how = { .version = 2, .id_size = 20 };
+	const uint8_t zeros[76 + 40] = { 0 };
+	struct made untracked = { .size = 0 };
+	struct made made = make_open(&how);
+
+	put(&untracked, "\5here", 6);
+	put(&untracked, zeros, sizeof(zeros));
+	put(&untracked, ".gitignore", 11);
+	put(&untracked, &n_told, 1);
+	put(&untracked, "\1\1", 3);
+	put(&untracked, name, strlen(name) + 1);
+	put(&untracked, "\0", 2);
+	put(&untracked, dir, strlen(dir) + 1);
+	put(&untracked, zeros, 10);
+	put_extension(&made, "UNTR", untracked.data, untracked.size);
+	put_end(&made, &how);
+	return check(&made, how.id_size);
+}
+
+START_TEST(directories_that_git_opens)
+{
+	static const char *const bad[] = { "..", "../x", "/x", "a/b", ".git", "" };
+
+	ck_assert_int_eq(check_untracked("dir", "x", 2), 0);
+	ck_assert_int_eq(check_untracked("dir", "x/", 2), 0);
+	ck_assert_int_eq(check_untracked("dir", "x", 1), -EBADMSG);
+	ck_assert_int_eq(check_untracked("dir", "x", 3), -EBADMSG);
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(bad); i++) {
+		ck_assert_int_eq(check_untracked(bad[i], "x", 2), -EACCES);
+		ck_assert_int_eq(check_untracked("dir", bad[i], 2), -EACCES);
+	}
+}
+END_TEST
+
 START_TEST(by_its_path)
 {
 	ck_assert(rsb_gitindex_is(".git/index"));
@@ -357,7 +395,7 @@ main(void)
 {
 	const TTest *const tests[] = { names_what_is_staged, the_cache_does_not_count,
 		what_is_damaged_is_none, names_of_the_working_tree_alone, only_what_git_would_write,
-		threads_read_the_same, by_its_path };
+		threads_read_the_same, directories_that_git_opens, by_its_path };
 
 	return unit_run("gitindex", tests, RSB_ARRAY_SIZE(tests));
 }
