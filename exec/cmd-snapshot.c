@@ -11,6 +11,7 @@
 #include "exec/snapreport.h"
 #include "exec/snaptake.h"
 #include "exec/treesync.h"
+#include "exec/until.h"
 #include "exec/where.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
@@ -116,11 +117,12 @@ list(const struct snap *snap, const struct rsb_where *where, struct rsb_diag *di
 /* ---- restore ---- */
 
 static int
-say_restored(
-	const struct snap *snap, const struct rsb_state *state, const struct rsb_comeback *back)
+say_restored(const struct snap *snap, const struct rsb_comeback *back)
 {
 	RSB_CLEANUP(rsb_report_done) struct rsb_report report = { 0 };
+	const struct rsb_state *state = &back->session->state;
 	char taken[RSB_RFC3339_SIZE];
+	char until[RSB_UNTIL_SIZE];
 
 	if (snap->common->json) {
 		rsb_clock_rfc3339(back->taken_ns, taken);
@@ -130,9 +132,12 @@ say_restored(
 		rsb_report_number(&report, "files", back->files);
 		return rsb_report_print(&report);
 	}
-	if (!snap->common->quiet)
-		(void)printf("%s is restored: see its files by 'rsb mount %s%s'\n", state->name,
-			state->name, state->mountpoint[0] ? "" : " DIR");
+	if (snap->common->quiet)
+		return 0;
+	/* It answered just now. */
+	(void)rsb_until_ask(back->session->backend, state, until);
+	(void)printf("%s is restored%s%s: see its files by 'rsb mount %s%s'\n", state->name,
+		until[0] ? ", lives" : "", until, state->name, state->mountpoint[0] ? "" : " DIR");
 	return 0;
 }
 
@@ -173,8 +178,7 @@ restore_same(struct snap *snap, const struct rsb_where *where, char **env, struc
 		return r;
 	back.from = rsb_state_path(session.dir);
 	r = rsb_comeback_run(&back, diag);
-	return r < 0 ? say_none(&session.state, r, diag)
-		     : say_restored(snap, &session.state, &back);
+	return r < 0 ? say_none(&session.state, r, diag) : say_restored(snap, &back);
 }
 
 /* By the host of the one that it is made of. */
@@ -221,7 +225,7 @@ restore_other(struct snap *snap, const struct rsb_where *where, char **env, stru
 	session.state.mountpoint[0] = '\0';
 	session.state.made_mountpoint = 0;
 	r = rsb_comeback_run(&back, diag);
-	return r < 0 ? say_none(&where->state, r, diag) : say_restored(snap, &session.state, &back);
+	return r < 0 ? say_none(&where->state, r, diag) : say_restored(snap, &back);
 }
 
 /* ---- remove ---- */
