@@ -62,8 +62,10 @@ def test_down_pauses_and_any_use_resumes(world):
         up = ("up", box.source)  # it goes by the directory, whatever the name
         boot_id = box.sh("sleep 1000 >/dev/null 2>&1 & echo $! >pid; cat /proc/sys/kernel/random/boot_id")
         ways = (lambda: world.rsb("mount", box.name, box.mount), lambda: world.rsb(*up), lambda: None)
-        for way in ways:
+        for n, way in enumerate(ways):
             check(b"is down, paused" in world.rsb("down", box.name).stdout, "it says so")
+            world.rsb("down", box.name)  # which is paused already
+            equal([e["kind"] for e in box.events()].count("paused"), n + 1, "each pause is an event")
             row, = [row for row in json.loads(world.rsb("list", "--json").stdout) if row["name"] == box.name]
             equal((row["state"], "mount" in row), ("paused", False))
             way()
