@@ -128,11 +128,14 @@ def test_no_dev_fuse(world):
     up = 'exec rsb up --name nofuse -m "$1" "$2"'
     # A server of there would hold those mounts.
     with world.own_server():
-        for prepare, words in ((f"{script} mount --rbind {dev} /dev", ("/dev/fuse is not there",)),
+        for prepare, words in ((f"{script} mount --rbind {dev} /dev", ("/dev/fuse is not there", "'modprobe fuse'", "--device")),
                                ("mount --bind /dev/null /dev/fuse", ("/dev/fuse is another thing",))):
             r = world.run_with_mounts(f"{prepare}; {up}", f"{world.tmp}/mnt-nofuse", source, check_status=125)
             sentence(r, *words)
             check(not os.path.exists(f"{world.tmp}/mnt-nofuse"), "the mount point is removed")
+            r = world.run_with_mounts(f"{prepare}; exec rsb doctor --json", check_status=1)
+            how = {c["what"]: c["how"] for c in harness.answer(r)["checks"] if not c["ok"]}
+            check(all(w in how["/dev/fuse"] for w in words), how)
     shutil.rmtree(dev)
 
 
