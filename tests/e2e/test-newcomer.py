@@ -85,6 +85,8 @@ def test_until_when_a_sandbox_lives(world):
         told(r, box.name, "still running")
         check(r.stdout.endswith(b", then it is paused\n"), r.stdout)
         check(end(box.name)[1] > 86000, "it has a date")
+        head, row = world.rsb("list", env=env).stdout.decode().split("\n")[:2]
+        equal(row[head.rindex("END"):head.index("MOUNT")].strip(), end(box.name)[0], "in its column")
         world.rsb("mount", box.name)
         check(b" kept " in world.rsb("list").stdout, "while it is mounted it has no end")
 
