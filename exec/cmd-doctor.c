@@ -114,8 +114,8 @@ check_backend(struct doctor *d)
 		say(d, false, "backend", rsb_diag_text(&diag, r));
 		return;
 	}
-	(void)snprintf(
-		text, sizeof text, "%s answers; %zu sandboxes of ours", backend->ops->name, n);
+	(void)snprintf(text, sizeof text, "%s answers; %zu sandbox%s of ours", backend->ops->name,
+		n, n == 1 ? "" : "es");
 	say(d, true, "backend", text);
 	if (strcmp(backend->ops->name, "local") == 0)
 		say(d, true, "isolation", "namespaces of this kernel, not a virtual machine");

@@ -52,11 +52,12 @@ say_taken(const struct snap *snap, const struct rsb_state *state, const struct r
 		return 0;
 	rsb_progress_bytes(point->moved, bytes);
 	if (fresh)
-		(void)printf("%s: snapshot %" PRIu64 " of %" PRIu64
-			     " files and directories: %" PRIu64 " changed, %" PRIu64
-			     " removed, %s%s\n",
-			state->name, point->number, point->files, point->changed, point->removed,
-			bytes, point->fuzzy ? ", while commands ran or files changed" : "");
+		(void)printf("%s: snapshot %" PRIu64 " of %" PRIu64 " %s: %" PRIu64
+			     " changed, %" PRIu64 " removed, %s%s\n",
+			state->name, point->number, point->files,
+			point->files == 1 ? "file or directory" : "files and directories",
+			point->changed, point->removed, bytes,
+			point->fuzzy ? ", while commands ran or files changed" : "");
 	else
 		(void)printf("%s: nothing changed since snapshot %" PRIu64 "\n", state->name,
 			point->number);
@@ -255,8 +256,8 @@ discard(struct snap *snap, const struct rsb_where *where, struct rsb_diag *diag)
 		return rsb_report_print(&report);
 	}
 	if (!snap->common->quiet)
-		(void)printf(
-			"%s: %zu snapshots removed, %zu left\n", where->state.name, goes, n - goes);
+		(void)printf("%s: %zu snapshot%s removed, %zu left\n", where->state.name, goes,
+			goes == 1 ? "" : "s", n - goes);
 	return 0;
 }
 

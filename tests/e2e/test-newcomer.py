@@ -321,7 +321,7 @@ def test_what_takes_long_is_told_when_asked(world):
             at = [line for line in told if line[:2] == ["rsb up", what]]
             equal([len(line) for line in at], [2, 3], what)
             check(at[1][2].startswith("done in "), at)
-        check(["rsb up", "syncing in"] in told and any(line[-1].endswith("1 files, 2.0 KiB") for line in told), told)
+        check(["rsb up", "syncing in"] in told and any(line[-1].endswith("1 file, 2.0 KiB") for line in told), told)
         equal(world.rsb("up", "--name", name, source).stderr, b"")
         r = world.rsb("sync", "out", "-v", name)
         check(b"rsb sync: syncing out: done in" in r.stderr, r.stderr)

@@ -237,7 +237,7 @@ def test_deleted_with_a_snapshot(world):
         # The next command says so, once.
         r = box.exec("sh", "-c", "cat kept; echo new > made")
         equal(r.stdout, b"before")
-        check(b"1 files and directories are back as they were at " in r.stderr, r.stderr)
+        check(b"1 file or directory is back as it was at " in r.stderr, r.stderr)
         check(any(loss["text"].startswith("unsent ") for loss in box.status()["losses"]), box.status())
         equal(box.exec("true").stderr, b"")
         equal(box.read("made"), b"new\n")
