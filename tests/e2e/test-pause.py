@@ -68,6 +68,8 @@ def test_down_pauses_and_any_use_resumes(world):
             equal([e["kind"] for e in box.events()].count("paused"), n + 1, "each pause is an event")
             row, = [row for row in json.loads(world.rsb("list", "--json").stdout) if row["name"] == box.name]
             equal((row["state"], "mount" in row), ("paused", False))
+            harness.sentence(world.rsb("status", box.name, check_status=125), "is paused", f"'rsb mount {box.name}'",
+                             f"'rsb exec -s {box.name}'")
             way()
             r = world.run("rsb-exec", "-s", box.name, "sh", "-c", "kill -0 $(cat pid) && cat /proc/sys/kernel/random/boot_id")
             equal(r.stdout.decode(), boot_id, "the same processes")
