@@ -111,6 +111,26 @@ def test_commits_on_both_sides_are_one_conflict(world):
         equal({k: paths(sync(world, box, "status"), k) for k in ALL}, {k: [] for k in ALL})
 
 
+def test_a_link_that_leads_out_is_merged_there(world):
+    """Git here cannot read it in the mount: it brings the commits, and git there merges, as rsb(1) has it."""
+    with repository(world) as (box, source):
+        os.symlink("/usr/share/elsewhere", source / "link")
+        git(world, source, "add", "link")
+        git(world, source, "commit", "-q", "-m", "link")
+        sync(world, box, "in")
+        commit(world, source, "here", "h")
+        box.sh("echo -n t > there; git add there; git commit -q -m there")
+        equal(paths(sync(world, box, "out", status=1), "conflicts"), [".git"])
+        r = world.run("git", "pull", "--no-rebase", "--no-edit", str(source), "main", cwd=box.mount, check_status=None)
+        check(r.returncode != 0 and b"Permission denied" in r.stderr, r)
+        git(world, box.mount, "fetch", "-q", str(source), "main")
+        box.exec("git", "merge", "-q", "--no-edit", "FETCH_HEAD")
+        world.run("rsb", "sync", "resolve", ".git", "--theirs", cwd=source)
+        sync(world, box, "out")
+        equal(git(world, source, "status", "--porcelain"), "")
+        check({"here", "there", "link"} <= set(git(world, source, "log", "--format=%s").split("\n")), "all is merged")
+
+
 def test_our_side_of_a_repository(world):
     with repository(world) as (box, source):
         commit(world, source, "here", "h")
