@@ -96,6 +96,26 @@ def test_home_is_not_a_project(world):
     harness.sentence(world.rsb("up", cwd=home, env={"HOME": home}, check_status=125), "home directory", f"rsb up {home}")
 
 
+def test_secrets_that_go_in_are_told(world):
+    source = world.fresh("src")
+    os.makedirs(f"{source}/.ssh")
+    for name in (".ssh/id_rsa", ".env"):
+        with open(f"{source}/{name}", "w", encoding="ascii") as f:
+            f.write("x")
+    with named(world, "told") as name:
+        r = world.rsb("up", "--name", name, source)
+        sentence(r, "looks like secrets", ".env", ".ssh", ".rsbignore", "--exclude")
+        check(b"id_rsa" not in r.stderr, "with its directory")
+        equal(world.rsb("up", "--name", name, source).stderr, b"", "nothing goes in")
+        world.rsb("down", "--kill", name)
+        equal(world.rsb("up", "-q", "--name", name, source).stderr, b"")
+        world.rsb("down", "--kill", name)
+        with open(f"{source}/.rsbignore", "w", encoding="ascii") as f:
+            f.write(".env\n.ssh\n")
+        equal(world.rsb("up", "--name", name, source).stderr, b"", "they stay here")
+        equal(os.listdir(f"{source}.rsb"), [".rsbignore"])
+
+
 def test_what_is_gone_was_not_brought_out(world):
     with world.sandbox() as box:
         world.api("DELETE", f"/sandboxes/{box.status()['sandbox']}")
