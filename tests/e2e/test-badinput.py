@@ -33,6 +33,10 @@ def test_usage(world):
     sentence(world.run("rsb-exec", check_status=125), "no command")
     sentence(world.run("rsb-exec", "--no-option", check_status=125), "rsb-exec: fatal: ")
     sentence(world.rsb("up", "-o", "sandbox.no_key=1", world.fresh(), check_status=2), "no_key")
+    for ttl in ("14s", "1ms"):
+        sentence(world.rsb("up", "-o", f"sandbox.ttl={ttl}", world.fresh(), check_status=2), f"'{ttl}' is too short", "15s")
+    for ttl in ("15s", "0"):
+        world.rsb("list", "-o", f"sandbox.ttl={ttl}")
     sentence(world.rsb("list", "-o", "nonsense", check_status=2), "nonsense")
     sentence(world.rsb("down", "-o", "exec.grace=soon", "nobody", check_status=2), "soon", "rsb down --help")
     sentence(world.rsb("up", "--name", "a/b", world.fresh(), check_status=2), "a name has")

@@ -200,7 +200,7 @@ def test_paused_at_its_end(world):
             wait_until(lambda: json.loads(world.api("GET", f"/sandboxes/{status['sandbox']}"))["state"] == "paused", 30, "it is paused")
         finally:
             os.kill(status["pid"], signal.SIGCONT)
-    breaks(world, sleep, NOTHING, told=("resuming",), options=("-o", "sandbox.ttl=2s"))
+    breaks(world, sleep, NOTHING, told=("resuming",), options=("-o", "sandbox.ttl=15s"))
 
 
 def test_deleted(world):
@@ -267,7 +267,7 @@ def test_daemon_killed(world):
 # The six that the plugins before had with a real sandbox, under their names.
 
 def test_E1_outlives_its_first_timeout(world):
-    with world.sandbox(up=("-o", "sandbox.ttl=2s", "-o", "keeper.heartbeat=1s")) as box:
+    with world.sandbox(up=("-o", "sandbox.ttl=15s", "-o", "keeper.heartbeat=1s")) as box:
         box.write("file", b"x")
         first = json.loads(world.api("GET", f"/sandboxes/{box.status()['sandbox']}"))["endAt"]
         wait_until(lambda: json.loads(world.api("GET", f"/sandboxes/{box.status()['sandbox']}"))["endAt"] > first, 10, "it is prolonged")

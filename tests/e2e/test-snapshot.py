@@ -364,7 +364,7 @@ def test_none_is_taken_unless_wanted(world):
         check(b"rsb-mount" in r.stdout and b"archivist" not in r.stdout, r.stdout)
         equal(points(world, box), [])
         r = world.rsb("up", "-o", "sync.interval=0", check_status=2)
-        sentence(r, "'0' cannot be the value of sync.interval")
+        sentence(r, "'0' is too short for sync.interval")
 
 
 if __name__ == "__main__":
