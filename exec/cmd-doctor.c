@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include "exec/report.h"
 #include "exec/verbs.h"
 #include "keeper/deploy.h"
+#include "keeper/mountpoint.h"
 #include "util/cleanup.h"
 #include "util/spawn.h"
 
@@ -42,9 +42,10 @@ say(struct doctor *d, bool ok, const char *what, const char *how)
 static void
 check_fuse(struct doctor *d)
 {
-	rsb_autoclose int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	struct rsb_diag diag = { 0 };
+	int r = rsb_mountpoint_check_fuse(&diag);
 
-	say(d, fd >= 0, "/dev/fuse", fd < 0 ? strerror(errno) : "can be opened");
+	say(d, r >= 0, "/dev/fuse", r < 0 ? rsb_diag_text(&diag, r) : "can be opened");
 }
 
 static void
@@ -113,8 +114,8 @@ check_backend(struct doctor *d)
 		say(d, false, "backend", rsb_diag_text(&diag, r));
 		return;
 	}
-	(void)snprintf(
-		text, sizeof text, "%s answers; %zu sandboxes of ours", backend->ops->name, n);
+	(void)snprintf(text, sizeof text, "%s answers; %zu sandbox%s of ours", backend->ops->name,
+		n, n == 1 ? "" : "es");
 	say(d, true, "backend", text);
 	if (strcmp(backend->ops->name, "local") == 0)
 		say(d, true, "isolation", "namespaces of this kernel, not a virtual machine");

@@ -269,6 +269,9 @@ end_sandbox(struct down *down, const struct rsb_where *where, bool asked, char *
 		r = session.backend->ops->pause(session.backend, session.state.sandbox_id, diag);
 		if (r == -EBUSY)
 			return 0; /* paused already */
+		if (r >= 0)
+			rsb_state_event(
+				session.dir, "paused", "the sandbox is paused by 'rsb down'");
 		if (r == -ENOENT)
 			return pass_gone(
 				down, rsb_state_say_gone(where->root, where->state.name, diag));

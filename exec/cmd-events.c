@@ -35,7 +35,7 @@ print_event(const struct rsb_json *event)
 	(void)rsb_json_str(event, "kind", &kind);
 	(void)rsb_json_str(event, "text", &text);
 	if (rsb_clock_parse_rfc3339(time, &wall_ns) == 0)
-		rsb_localtime(wall_ns, rsb_wall_ns(), when);
+		rsb_localtime_full(wall_ns, when);
 	(void)printf("%s  ", when);
 	print_escaped(kind);
 	(void)fputs(": ", stdout);

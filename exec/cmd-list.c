@@ -106,10 +106,10 @@ list_one(void *arg, const struct rsb_state *state)
 	else if (end_ns)
 		rsb_localtime(end_ns, rsb_wall_ns(), end);
 	if (list->n++ == 0)
-		(void)printf("%-20s %-24s %-8s %-8s %-6s %s\n", "NAME", "SANDBOX", "BACKEND",
+		(void)printf("%-20s %-24s %-8s %-8s %-16s %s\n", "NAME", "SANDBOX", "BACKEND",
 			"STATE", "END", "MOUNT");
 	rsb_str_clean(mounted ? state->mountpoint : "-", shown, sizeof(shown));
-	(void)printf("%-20s %-24s %-8s %-8s %-6s %s\n", state->name, state->sandbox_id,
+	(void)printf("%-20s %-24s %-8s %-8s %-16s %s\n", state->name, state->sandbox_id,
 		state->backend, what, end, shown);
 	return 0;
 }

@@ -11,6 +11,7 @@
 #include "exec/snapreport.h"
 #include "exec/snaptake.h"
 #include "exec/treesync.h"
+#include "exec/until.h"
 #include "exec/where.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
@@ -51,11 +52,12 @@ say_taken(const struct snap *snap, const struct rsb_state *state, const struct r
 		return 0;
 	rsb_progress_bytes(point->moved, bytes);
 	if (fresh)
-		(void)printf("%s: snapshot %" PRIu64 " of %" PRIu64
-			     " files and directories: %" PRIu64 " changed, %" PRIu64
-			     " removed, %s%s\n",
-			state->name, point->number, point->files, point->changed, point->removed,
-			bytes, point->fuzzy ? ", while commands ran or files changed" : "");
+		(void)printf("%s: snapshot %" PRIu64 " of %" PRIu64 " %s: %" PRIu64
+			     " changed, %" PRIu64 " removed, %s%s\n",
+			state->name, point->number, point->files,
+			point->files == 1 ? "file or directory" : "files and directories",
+			point->changed, point->removed, bytes,
+			point->fuzzy ? ", while commands ran or files changed" : "");
 	else
 		(void)printf("%s: nothing changed since snapshot %" PRIu64 "\n", state->name,
 			point->number);
@@ -116,11 +118,12 @@ list(const struct snap *snap, const struct rsb_where *where, struct rsb_diag *di
 /* ---- restore ---- */
 
 static int
-say_restored(
-	const struct snap *snap, const struct rsb_state *state, const struct rsb_comeback *back)
+say_restored(const struct snap *snap, const struct rsb_comeback *back)
 {
 	RSB_CLEANUP(rsb_report_done) struct rsb_report report = { 0 };
+	const struct rsb_state *state = &back->session->state;
 	char taken[RSB_RFC3339_SIZE];
+	char until[RSB_UNTIL_SIZE];
 
 	if (snap->common->json) {
 		rsb_clock_rfc3339(back->taken_ns, taken);
@@ -130,9 +133,12 @@ say_restored(
 		rsb_report_number(&report, "files", back->files);
 		return rsb_report_print(&report);
 	}
-	if (!snap->common->quiet)
-		(void)printf("%s is restored: see its files by 'rsb mount %s%s'\n", state->name,
-			state->name, state->mountpoint[0] ? "" : " DIR");
+	if (snap->common->quiet)
+		return 0;
+	/* It answered just now. */
+	(void)rsb_until_ask(back->session->backend, state, until);
+	(void)printf("%s is restored%s%s: see its files by 'rsb mount %s%s'\n", state->name,
+		until[0] ? ", lives" : "", until, state->name, state->mountpoint[0] ? "" : " DIR");
 	return 0;
 }
 
@@ -173,8 +179,7 @@ restore_same(struct snap *snap, const struct rsb_where *where, char **env, struc
 		return r;
 	back.from = rsb_state_path(session.dir);
 	r = rsb_comeback_run(&back, diag);
-	return r < 0 ? say_none(&session.state, r, diag)
-		     : say_restored(snap, &session.state, &back);
+	return r < 0 ? say_none(&session.state, r, diag) : say_restored(snap, &back);
 }
 
 /* By the host of the one that it is made of. */
@@ -221,7 +226,7 @@ restore_other(struct snap *snap, const struct rsb_where *where, char **env, stru
 	session.state.mountpoint[0] = '\0';
 	session.state.made_mountpoint = 0;
 	r = rsb_comeback_run(&back, diag);
-	return r < 0 ? say_none(&where->state, r, diag) : say_restored(snap, &session.state, &back);
+	return r < 0 ? say_none(&where->state, r, diag) : say_restored(snap, &back);
 }
 
 /* ---- remove ---- */
@@ -251,8 +256,8 @@ discard(struct snap *snap, const struct rsb_where *where, struct rsb_diag *diag)
 		return rsb_report_print(&report);
 	}
 	if (!snap->common->quiet)
-		(void)printf(
-			"%s: %zu snapshots removed, %zu left\n", where->state.name, goes, n - goes);
+		(void)printf("%s: %zu snapshot%s removed, %zu left\n", where->state.name, goes,
+			goes == 1 ? "" : "s", n - goes);
 	return 0;
 }
 

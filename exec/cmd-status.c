@@ -97,6 +97,24 @@ print_status(const struct rsb_buf *out, bool as_json, struct rsb_diag *diag)
 	return 0;
 }
 
+/* There is no daemon that could tell. To mount it is no advice where it is gone. */
+static int
+say_unserved(const struct rsb_where *where, const struct rsb_verb_call *call, int r,
+	struct rsb_diag *diag)
+{
+	const struct rsb_state *state = &where->state;
+	const int found = rsb_until_state(state, &call->common, call->env);
+
+	if (found == -ENOENT)
+		return rsb_state_say_gone(where->root, state->name, diag);
+	if (found != RSB_SANDBOX_PAUSED)
+		return r;
+	return rsb_diag_set(diag, r,
+		"the sandbox %s is paused, and not mounted; 'rsb mount %s%s' or a command by "
+		"'rsb exec -s %s' lets it go on",
+		state->name, state->name, state->mountpoint[0] ? "" : " DIR", state->name);
+}
+
 static int
 run_status(const struct rsb_verb *verb, const struct rsb_verb_call *call)
 {
@@ -108,9 +126,8 @@ run_status(const struct rsb_verb *verb, const struct rsb_verb_call *call)
 	r = rsb_where_find(call->words[0], call->env, &where, &diag);
 	if (r >= 0)
 		r = rsb_daemon_check(&where, false, &diag);
-	/* To mount it is no advice then. */
-	if (r == -ENOTCONN && rsb_until_is_gone(&where.state, &call->common, call->env))
-		r = rsb_state_say_gone(where.root, where.state.name, &diag);
+	if (r == -ENOTCONN)
+		r = say_unserved(&where, call, r, &diag);
 	if (r >= 0)
 		r = rsb_daemon_status(&where, &out, &diag);
 	if (r >= 0)

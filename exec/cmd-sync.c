@@ -16,7 +16,7 @@ struct sync {
 	bool all;
 	bool ours;
 	bool theirs;
-	const char *word; /* of the sandbox, or what to resolve; may be NULL */
+	const char *word; /* of the sandbox, or the path to resolve; may be NULL */
 	struct rsb_treesync tree;
 	struct rsb_syncguard guard;
 };
@@ -95,7 +95,9 @@ run(struct sync *sync, char **env, struct rsb_diag *diag)
 		.name = where.state.name,
 		.dir = where.state.local_dir,
 		.in = sync->direction == IN && !sync->tree.dry_run };
-	r = rsb_where_find(sync->direction == RESOLVE ? NULL : sync->word, env, &where, diag);
+	/* A path to resolve is one of the sandbox where we are. */
+	r = rsb_where_find(
+		sync->direction == RESOLVE && !sync->all ? NULL : sync->word, env, &where, diag);
 	if (r >= 0 && sync->direction != RESOLVE)
 		r = rsb_syncguard_begin(&sync->guard, &status);
 	if (r != 0)
@@ -135,7 +137,7 @@ read_call(struct sync *sync, const struct rsb_verb_call *call)
 	sync->tree.trust_git = rsb_verb_has(call, 'G');
 	sync->tree.builtin = rsb_verb_has(call, 'B') || sync->direction > IN;
 	if (sync->direction == RESOLVE)
-		return !sync->word == !sync->all    ? "resolve takes a path, or --all"
+		return !sync->word && !sync->all    ? "resolve takes a path, or --all"
 		       : sync->ours == sync->theirs ? "resolve takes one of --ours and --theirs"
 						    : NULL;
 	return sync->ours || sync->theirs || sync->all
@@ -174,7 +176,8 @@ static const struct option options[] = {
 const struct rsb_verb rsb_verb_sync = {
 	.name = "sync",
 	.usage = "sync out|in|status [OPTION]... [SANDBOX]\n"
-		 "       rsb sync resolve PATH|--all --ours|--theirs",
+		 "       rsb sync resolve --ours|--theirs PATH\n"
+		 "       rsb sync resolve --ours|--theirs --all [SANDBOX]",
 	.help = "Bring what changed in the sandbox to the directory of 'rsb up', or the other way.",
 	.more = "  -n, --dry-run         tell what would be done\n"
 		"      --delete-many     also delete more than 20 files and a tenth of all\n"

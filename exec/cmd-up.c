@@ -271,6 +271,7 @@ static int
 say_what_next(const struct up *up, const char *how)
 {
 	RSB_CLEANUP(rsb_report_done) struct rsb_report report = { 0 };
+	const unsigned long long files = up->sync.stats.files;
 	char bytes[RSB_PROGRESS_SIZE];
 
 	if (up->common->json) {
@@ -279,7 +280,7 @@ say_what_next(const struct up *up, const char *how)
 		rsb_report_str(&report, "mount", up->mountpoint);
 		rsb_report_str(&report, "dir", up->dir);
 		rsb_report_bool(&report, "made", up->made_sandbox);
-		rsb_report_number(&report, "files", up->sync.stats.files);
+		rsb_report_number(&report, "files", files);
 		rsb_report_number(&report, "bytes", up->sync.stats.bytes);
 		return rsb_report_print(&report);
 	}
@@ -289,8 +290,8 @@ say_what_next(const struct up *up, const char *how)
 	rsb_progress_bytes(up->sync.stats.bytes, bytes);
 	if (up->sync.by_command)
 		(void)printf(", synced in by sync.in_command");
-	else if (up->made_sandbox || up->sync.stats.files)
-		(void)printf(" (%llu files, %s)", (unsigned long long)up->sync.stats.files, bytes);
+	else if (up->made_sandbox || files)
+		(void)printf(" (%llu file%s, %s)", files, files == 1 ? "" : "s", bytes);
 	(void)printf(": cd %s and run commands with rsb-exec\n", up->mountpoint);
 	return 0;
 }

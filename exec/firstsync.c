@@ -73,6 +73,7 @@ pack(struct rsb_firstsync *sync, const struct rsb_sandbox *sandbox, struct rsb_d
 		.more = sync->exclude,
 		.progress = say_progress,
 		.notice = say_notice,
+		.tells_secrets = true,
 		.arg = sync };
 	struct rsb_sync_far far = {
 		.sandbox_id = session->state.sandbox_id, .key = &key, .timeout_ns = TIMEOUT_NS

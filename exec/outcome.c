@@ -82,8 +82,9 @@ say_cut(const char *program, const struct rsb_run_result *result)
 {
 	(void)fprintf(stderr,
 		"%s: lost: only %" PRIu64 " of %" PRIu64
-		" bytes of the command's output came; the command itself had ended %s %d\n",
-		program, result->came, result->output, result->signal ? "by signal" : "with status",
+		" byte%s of the command's output came; the command itself had ended %s %d\n",
+		program, result->came, result->output, result->output == 1 ? "" : "s",
+		result->signal ? "by signal" : "with status",
 		result->signal ? result->signal : result->code);
 }
 

@@ -59,8 +59,8 @@ rsb_progress_sync(void *arg, const struct rsb_sync_stats *stats)
 		bar[i] = (now_ns / INTERVAL_NS + BAR_WIDTH - (uint64_t)i) % BAR_WIDTH < 4 ? '='
 											  : ' ';
 	bar[BAR_WIDTH] = '\0';
-	(void)fprintf(stderr, "\r%s [%s] %llu files, %s\033[K", progress->what, bar,
-		(unsigned long long)stats->files, bytes);
+	(void)fprintf(stderr, "\r%s [%s] %llu file%s, %s\033[K", progress->what, bar,
+		(unsigned long long)stats->files, stats->files == 1 ? "" : "s", bytes);
 }
 
 void
@@ -74,6 +74,7 @@ rsb_progress_clear(struct rsb_progress *progress)
 void
 rsb_progress_end(struct rsb_progress *progress, int r)
 {
+	const unsigned long long files = progress->stats.files;
 	const uint64_t took_ms = (rsb_now_ns() - progress->begun_ns) / RSB_NSEC_PER_MSEC;
 	char bytes[RSB_PROGRESS_SIZE];
 
@@ -84,8 +85,7 @@ rsb_progress_end(struct rsb_progress *progress, int r)
 		progress->what, (unsigned long long)(took_ms / 1000),
 		(unsigned long long)(took_ms % 1000 / 100));
 	rsb_progress_bytes(progress->stats.bytes, bytes);
-	if (progress->stats.files)
-		(void)fprintf(stderr, ", %llu files, %s", (unsigned long long)progress->stats.files,
-			bytes);
+	if (files)
+		(void)fprintf(stderr, ", %llu file%s, %s", files, files == 1 ? "" : "s", bytes);
 	(void)fputc('\n', stderr);
 }

@@ -63,12 +63,16 @@ rsb_until_find(const struct rsb_state *state, const struct rsb_verb_common *comm
 							      : rsb_until_ask(backend, state, out);
 }
 
-bool
-rsb_until_is_gone(const struct rsb_state *state, const struct rsb_verb_common *common, char **env)
+int
+rsb_until_state(const struct rsb_state *state, const struct rsb_verb_common *common, char **env)
 {
 	RSB_CLEANUP(rsb_backend_freep) struct rsb_backend *backend = NULL;
 	RSB_CLEANUP(rsb_sandbox_done) struct rsb_sandbox sandbox = { 0 };
 
-	return open_backend(state, common, env, &backend) >= 0 &&
-	       backend->ops->get(backend, state->sandbox_id, &sandbox, NULL) == -ENOENT;
+	int r;
+
+	if (open_backend(state, common, env, &backend) < 0)
+		return -EIO; /* whatever is missing there is not the sandbox */
+	r = backend->ops->get(backend, state->sandbox_id, &sandbox, NULL);
+	return r < 0 ? r : (int)sandbox.state;
 }

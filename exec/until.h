@@ -20,8 +20,8 @@ int rsb_until_ask(struct rsb_backend *backend, const struct rsb_state *state,
 int rsb_until_find(const struct rsb_state *state, const struct rsb_verb_common *common, char **env,
 	char out[static RSB_UNTIL_SIZE]);
 
-/* The same way: its host says that there is no such sandbox any more. */
-bool rsb_until_is_gone(
+/* The same way: what its host says, enum rsb_sandbox_state. -ENOENT: there is no such any more. */
+int rsb_until_state(
 	const struct rsb_state *state, const struct rsb_verb_common *common, char **env);
 
 #endif

@@ -56,13 +56,14 @@ rsb_losses_say(struct rsb_shared *shared, char *text, size_t size)
 {
 	struct rsb_shared_head *head = &shared->head;
 	uint64_t first = first_left(shared, head->loss_said);
+	const uint64_t besides = first - 1 - head->loss_said;
 	const struct rsb_shared_loss *loss;
 
-	if (head->loss_said + 1 < first) {
-		(void)snprintf(text, size,
-			"%llu changes, files or commands besides are lost, or may have been done "
-			"or not",
-			(unsigned long long)(first - 1 - head->loss_said));
+	if (besides) {
+		(void)snprintf(text, size, "%llu %s besides %s lost, or may have been done or not",
+			(unsigned long long)besides,
+			besides == 1 ? "change, file or command" : "changes, files or commands",
+			besides == 1 ? "is" : "are");
 		rsb_shared_publish(&head->loss_said, first - 1);
 		return "unknown";
 	}

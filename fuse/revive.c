@@ -324,9 +324,10 @@ rsb_revive_say(struct rsb_fs *fs, char *text, size_t size)
 	revive->ended = false;
 	if (any)
 		(void)snprintf(text, size,
-			"the sidecar was started again: %zu known files and %zu open ones go on, %zu "
-			"cannot",
-			revive->n_node, revive->n_opened, revive->n_lost);
+			"the sidecar was started again: %zu known file%s and %zu open one%s go on, "
+			"%zu cannot",
+			revive->n_node, revive->n_node == 1 ? "" : "s", revive->n_opened,
+			revive->n_opened == 1 ? "" : "s", revive->n_lost);
 	rsb_mutex_unlock(&fs->lock);
 	return any;
 }

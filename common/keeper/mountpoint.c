@@ -180,13 +180,32 @@ check_empty(const char *mountpoint, struct rsb_diag *diag)
 }
 
 /* A container may have the device without the right to use it. */
-static int
-check_device(struct rsb_diag *diag)
+static const char *
+cure_of(int error)
 {
-	rsb_autoclose int fd = open(DEVICE, O_RDWR | O_CLOEXEC);
+	if (error == EACCES)
+		return "; root lets all users open it by 'chmod 666 " DEVICE "'";
+	return error == EPERM ? "; the container needs it passed in, as by '--device " DEVICE "'"
+			      : "";
+}
 
-	return fd < 0 ? rsb_diag_set(diag, -errno, DEVICE " cannot be opened: %s", strerror(errno))
-		      : 0;
+int
+rsb_mountpoint_check_fuse(struct rsb_diag *diag)
+{
+	rsb_autoclose int fd = -1;
+	struct stat st;
+
+	if (stat(DEVICE, &st) < 0)
+		return rsb_diag_set(diag, -ENODEV,
+			DEVICE " is not there: load the module by 'modprobe fuse', or pass the "
+			       "device into the container, as by '--device " DEVICE "'");
+	if (!S_ISCHR(st.st_mode) || st.st_rdev != makedev(DEVICE_MAJOR, DEVICE_MINOR))
+		return rsb_diag_set(diag, -ENODEV, DEVICE " is another thing than its name says");
+	fd = open(DEVICE, O_RDWR | O_CLOEXEC);
+	if (fd >= 0)
+		return 0;
+	return rsb_diag_set(
+		diag, -errno, DEVICE " cannot be opened: %s%s", strerror(errno), cure_of(errno));
 }
 
 static int
@@ -226,13 +245,8 @@ rsb_mountpoint_check(const char *mountpoint, struct rsb_diag *diag)
 	r = check_empty(mountpoint, diag);
 	if (r < 0)
 		return r;
-	if (stat(DEVICE, &st) < 0)
-		return rsb_diag_set(diag, -ENODEV,
-			DEVICE " is not there: load the module 'fuse', or pass the device in");
-	if (!S_ISCHR(st.st_mode) || st.st_rdev != makedev(DEVICE_MAJOR, DEVICE_MINOR))
-		return rsb_diag_set(diag, -ENODEV, DEVICE " is another thing than its name says");
 	/* fusermount3(1) opens it as who calls it. */
-	r = check_device(diag);
+	r = rsb_mountpoint_check_fuse(diag);
 	return r < 0 || geteuid() == 0 ? r : check_helper(diag);
 }
 

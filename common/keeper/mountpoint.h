@@ -24,6 +24,8 @@ rsb_nodiscard int rsb_mountpoint_make(
  * /dev/fuse), -EACCES; -ENOENT also where a user's mount could not be taken away (no /etc/mtab).
  */
 rsb_nodiscard int rsb_mountpoint_check(const char *mountpoint, struct rsb_diag *diag);
+/* The device of that alone; the sentence says what helps. -ENODEV, -EACCES, -EPERM. */
+rsb_nodiscard int rsb_mountpoint_check_fuse(struct rsb_diag *diag);
 /* It would sync itself: -EINVAL when mountpoint is dir or lies in it. dir empty: there is none. */
 rsb_nodiscard int rsb_mountpoint_outside(
 	const char *mountpoint, const char *dir, struct rsb_diag *diag);

@@ -158,8 +158,9 @@ check_max(const struct rsb_keeper_env *env, struct rsb_diag *diag)
 		return r;
 	if (census.n >= env->config->sandbox.max)
 		return rsb_diag_set(diag, -EDQUOT,
-			"there are %llu sandboxes already (sandbox.max); destroy one first",
-			(unsigned long long)census.n);
+			"there %s %llu sandbox%s already (sandbox.max); destroy one first",
+			census.n == 1 ? "is" : "are", (unsigned long long)census.n,
+			census.n == 1 ? "" : "es");
 	return 0;
 }
 

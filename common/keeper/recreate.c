@@ -150,9 +150,11 @@ tell(const struct rsb_keeper_env *env, const struct rsb_recreate *how,
 
 	rsb_localtime(point->taken_ns, rsb_wall_ns(), when);
 	(void)rsb_diag_set(&text, 0,
-		"%" PRIu64 " files and directories are back as they were at %s (snapshot %" PRIu64
-		"%s); what changed there later is lost",
-		how->files, when, point->number,
+		"%" PRIu64 " %s at %s (snapshot %" PRIu64 "%s); what changed there later is lost",
+		how->files,
+		how->files == 1 ? "file or directory is back as it was"
+				: "files and directories are back as they were",
+		when, point->number,
 		point->fuzzy ? ", taken while commands ran or files changed" : "");
 	if (how->restored) {
 		how->restored(how->arg, text.text);

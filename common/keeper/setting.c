@@ -9,7 +9,7 @@
 
 enum type { TEXT, PATH, URL, HOST, USER, TIME, NUMBER, SIZE, PORT, BOOL, CHOICE, LIST };
 
-enum flag { HARMLESS = 1, REQUIRED = 2, ENV_ONLY = 4, MAY_BE_OFF = 8 };
+enum flag { HARMLESS = 1, REQUIRED = 2, ENV_ONLY = 4, MAY_BE_OFF = 8, OR_ZERO = 16 };
 
 struct row {
 	const char *section;
@@ -19,8 +19,8 @@ struct row {
 	size_t offset;
 	const char *fallback;       /* a list: separated by blanks */
 	const char *const *choices; /* of CHOICE, NULL-terminated, in order of the enum */
-	uint64_t min;
-	uint64_t max; /* of numbers and times; 0: none */
+	uint64_t min;               /* unless it is 0 and OR_ZERO */
+	uint64_t max;               /* of numbers and times; 0: none */
 };
 
 static const char *const backends[] = { "auto", "e2b", "local", NULL };
@@ -34,6 +34,7 @@ static const char *const idmaps[] = { "user", "none", NULL };
 
 #define AT(member) offsetof(struct rsb_config, member)
 #define SEC RSB_NSEC_PER_SEC
+#define TTL_MIN (15 * SEC) /* a host extends a life by no less, so a shorter one was no promise */
 
 /* clang-format off */
 static const struct row rows[] = {
@@ -52,7 +53,7 @@ static const struct row rows[] = {
 	{ "sandbox", "workspace", PATH, HARMLESS | REQUIRED, AT(sandbox.workspace), "/home/user/workspace", NULL, 0, 0 },
 	{ "sandbox", "runtime_dir", PATH, REQUIRED, AT(sandbox.runtime_dir), "/opt/rsb", NULL, 0, 0 },
 	{ "sandbox", "port", PORT, HARMLESS, AT(sandbox.port), "49201", NULL, 1, 65535 },
-	{ "sandbox", "ttl", TIME, 0, AT(sandbox.ttl_ns), "0", NULL, 0, 24 * 3600 * SEC },
+	{ "sandbox", "ttl", TIME, OR_ZERO, AT(sandbox.ttl_ns), "0", NULL, TTL_MIN, 24 * 3600 * SEC },
 	{ "sandbox", "on_expire", CHOICE, 0, AT(sandbox.on_expire), "", expires, 0, 0 },
 	{ "sandbox", "on_down", CHOICE, 0, AT(sandbox.on_down), "pause", downs, 0, 0 },
 	{ "sandbox", "internet", BOOL, 0, AT(sandbox.internet), "true", NULL, 0, 0 },
@@ -151,8 +152,10 @@ set_number(const struct row *row, const char *value, uint64_t *number)
 	r = row->type == TIME   ? rsb_str_duration(value, &n)
 	    : row->type == SIZE ? rsb_str_size(value, &n)
 				: rsb_str_u64(value, UINT64_MAX, &n);
-	if (r < 0 || n < row->min || (row->max && n > row->max))
+	if (r < 0 || (row->max && n > row->max))
 		return -EINVAL;
+	if (n < row->min && (n || !(row->flags & OR_ZERO)))
+		return row->type == TIME ? -ERANGE : -EINVAL;
 	*number = n;
 	return 0;
 }
@@ -270,6 +273,10 @@ rsb_setting_set(struct rsb_config *config, const struct rsb_setting *setting, st
 			"%s.%s is not taken from a project's file; 'rsb trust' accepts it",
 			setting->section, setting->key);
 	r = set_value(config, row, setting->value, setting->add);
+	if (r == -ERANGE)
+		return rsb_diag_set(diag, -EINVAL,
+			"'%s' is too short for %s.%s: it is %llus at least", setting->value,
+			setting->section, setting->key, (unsigned long long)(row->min / SEC));
 	if (r == -EINVAL)
 		return rsb_diag_set(diag, r, "'%s' cannot be the value of %s.%s", setting->value,
 			setting->section, setting->key);

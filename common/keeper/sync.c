@@ -13,6 +13,7 @@
 
 #include "keeper/gitconfig.h"
 #include "keeper/haul.h"
+#include "keeper/secretlike.h"
 #include "util/cleanup.h"
 #include "util/fd.h"
 #include "util/ignore.h"
@@ -32,6 +33,7 @@ struct pack {
 	struct archive *out;
 	struct archive_entry_linkresolver *links;
 	struct rsb_sync_stats stats;
+	struct rsb_secretlike secrets;
 	size_t prefix; /* length of the directory's path with its slash */
 	int sink_r;    /* what the sink said */
 	bool told_credentials;
@@ -183,6 +185,8 @@ is_wanted(struct pack *pack, struct archive_entry *entry)
 		notice(pack, "is left out: it holds credentials", path);
 		return false;
 	}
+	if (type != AE_IFLNK)
+		rsb_secretlike_look(&pack->secrets, path, type == AE_IFDIR);
 	return true;
 }
 
@@ -405,6 +409,16 @@ pack_done(struct pack *pack)
 	if (pack->links)
 		archive_entry_linkresolver_free(pack->links);
 	rsb_ignore_free(pack->ignore);
+	rsb_secretlike_done(&pack->secrets);
+}
+
+static void
+tell_secrets(const struct pack *pack)
+{
+	rsb_autofree char *text = rsb_secretlike_say(&pack->secrets);
+
+	if (pack->sync->tells_secrets && pack->sync->notice && text)
+		pack->sync->notice(pack->sync->arg, text);
 }
 
 int
@@ -428,6 +442,7 @@ rsb_sync_pack(const struct rsb_sync *sync, const struct rsb_sync_sink *sink,
 		return pack.sink_r;
 	if (r < 0)
 		return r;
+	tell_secrets(&pack);
 	*ret_stats = pack.stats;
 	return 0;
 }

@@ -33,6 +33,7 @@ struct rsb_sync {
 	 */
 	void (*progress)(void *arg, const struct rsb_sync_stats *stats);
 	void (*notice)(void *arg, const char *text);
+	bool tells_secrets; /* also by notice, once: names that go in and look like secrets */
 	/* May be NULL: all. Which names go in; asked about a directory only for itself. */
 	bool (*wanted)(void *arg, const char *path);
 	void *arg;

@@ -26,3 +26,12 @@ rsb_localtime(uint64_t wall_ns, uint64_t now_ns, char out[static RSB_LOCALTIME_S
 	if (!strftime(out, RSB_LOCALTIME_SIZE, today ? "%H:%M" : "%Y-%m-%d %H:%M", &then))
 		out[0] = '\0';
 }
+
+void
+rsb_localtime_full(uint64_t wall_ns, char out[static RSB_LOCALTIME_SIZE])
+{
+	const struct tm then = split(wall_ns);
+
+	if (!strftime(out, RSB_LOCALTIME_SIZE, "%Y-%m-%d %H:%M:%S", &then))
+		out[0] = '\0';
+}

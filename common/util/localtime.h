@@ -15,5 +15,7 @@
  */
 #define RSB_LOCALTIME_SIZE 24
 void rsb_localtime(uint64_t wall_ns, uint64_t now_ns, char out[static RSB_LOCALTIME_SIZE]);
+/* "2026-08-21 15:04:05", whatever the day is: for lines that are sorted, or read on another day. */
+void rsb_localtime_full(uint64_t wall_ns, char out[static RSB_LOCALTIME_SIZE]);
 
 #endif

@@ -3,7 +3,8 @@
 Tests that are stopped tear down what they made. meson sends SIGTERM to the whole process group and SIGKILL half a
 second later: so the tests run in a session of their own, and learn of the end of the process that meson knows.
 Temporary directories lie in one, and processes have its name in their environment, so that a test which was not
-prepared to be stopped leaves nothing either.
+prepared to be stopped leaves nothing either. One that waits in a call on a mount which nobody answers learns of nothing:
+what serves the mount is ended then, and with it the call.
 """
 
 import contextlib
@@ -13,6 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 import sanitizer
@@ -20,6 +22,7 @@ import sanitizer
 PR_SET_PDEATHSIG = 1
 PATIENCE_S = 20
 STOP_AGAIN_S = 15
+STUCK_S = 60
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -100,6 +103,26 @@ def sweep(directory):
         subprocess.run(["umount", "-l", mount], check=False)
 
 
+def is_pending(signals):
+    """Sent to this process, and no handler has run."""
+    with open("/proc/self/status", encoding="ascii", errors="replace") as f:
+        pending = next(int(line.split()[1], 16) for line in f if line.startswith("ShdPnd:"))
+    return any(pending >> (s - 1) & 1 for s in signals)
+
+
+def sweep_when_stuck(directory, parent):
+    """FUSE lets a signal with a handler wait as long as the call does. In a thread: it is the main one that waits."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # else it would take what stops the main one
+    since = time.monotonic()
+    while True:
+        time.sleep(0.1)
+        if os.getppid() == parent and not is_pending((*SIGNALS, signal.SIGALRM)):
+            since = time.monotonic()
+        elif time.monotonic() > since + STUCK_S:
+            sweep(directory)
+            since = time.monotonic()
+
+
 def run_in(directory, tests):
     tempfile.tempdir = directory
     with sanitizer.watched(directory):
@@ -127,6 +150,7 @@ def run_child(tests, parent):
         stop(signal.SIGTERM, None)
     with tempfile.TemporaryDirectory(prefix="rsb-test.", dir="/tmp", ignore_cleanup_errors=True) as directory:
         os.chmod(directory, 0o1777)
+        threading.Thread(target=sweep_when_stuck, args=(directory, parent), daemon=True).start()
         return run_in(directory, tests)
 
 

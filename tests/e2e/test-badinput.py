@@ -33,6 +33,10 @@ def test_usage(world):
     sentence(world.run("rsb-exec", check_status=125), "no command")
     sentence(world.run("rsb-exec", "--no-option", check_status=125), "rsb-exec: fatal: ")
     sentence(world.rsb("up", "-o", "sandbox.no_key=1", world.fresh(), check_status=2), "no_key")
+    for ttl in ("14s", "1ms"):
+        sentence(world.rsb("up", "-o", f"sandbox.ttl={ttl}", world.fresh(), check_status=2), f"'{ttl}' is too short", "15s")
+    for ttl in ("15s", "0"):
+        world.rsb("list", "-o", f"sandbox.ttl={ttl}")
     sentence(world.rsb("list", "-o", "nonsense", check_status=2), "nonsense")
     sentence(world.rsb("down", "-o", "exec.grace=soon", "nobody", check_status=2), "soon", "rsb down --help")
     sentence(world.rsb("up", "--name", "a/b", world.fresh(), check_status=2), "a name has")
@@ -128,11 +132,14 @@ def test_no_dev_fuse(world):
     up = 'exec rsb up --name nofuse -m "$1" "$2"'
     # A server of there would hold those mounts.
     with world.own_server():
-        for prepare, words in ((f"{script} mount --rbind {dev} /dev", ("/dev/fuse is not there",)),
+        for prepare, words in ((f"{script} mount --rbind {dev} /dev", ("/dev/fuse is not there", "'modprobe fuse'", "--device")),
                                ("mount --bind /dev/null /dev/fuse", ("/dev/fuse is another thing",))):
             r = world.run_with_mounts(f"{prepare}; {up}", f"{world.tmp}/mnt-nofuse", source, check_status=125)
             sentence(r, *words)
             check(not os.path.exists(f"{world.tmp}/mnt-nofuse"), "the mount point is removed")
+            r = world.run_with_mounts(f"{prepare}; exec rsb doctor --json", check_status=1)
+            how = {c["what"]: c["how"] for c in harness.answer(r)["checks"] if not c["ok"]}
+            check(all(w in how["/dev/fuse"] for w in words), how)
     shutil.rmtree(dev)
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What a user is told of what happened to a sandbox."""
 
+import datetime
 import json
 import os
 import signal
@@ -21,6 +22,11 @@ def test_events(world):
             check(b"  created: " in p.stdout.readline(), "what there is already")
             world.run("rsb-exec", "-s", name, "true")
             check(b"  live: " in p.stdout.readline(), "and what comes")
+            # Local time, with the date: the line may be read on another day.
+            r = world.rsb("events", name, env={"TZ": "ABC-02:30"})
+            when = datetime.datetime.fromisoformat(json.loads(first)["time"])
+            when = when.astimezone(datetime.timezone(datetime.timedelta(hours=2, minutes=30)))
+            check(r.stdout.decode().startswith(f"{when:%Y-%m-%d %H:%M:%S}  created: "), (r.stdout, when))
             r = world.rsb("events", "-n", "1", name)
             check(r.stdout.count(b"\n") == 1 and b"  live: " in r.stdout, r.stdout)
             # The sandbox has no way to a terminal by it.

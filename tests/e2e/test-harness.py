@@ -36,6 +36,27 @@ def test_hangs(world):
 harness.main(globals())
 """
 
+STUCK = """
+import os
+import signal
+import sys
+import guard
+import harness
+
+guard.STUCK_S = float(sys.argv.pop())
+
+def test_waits_in_a_call(world):
+    with world.sandbox(up=("-o", "keeper.recover_wait=1h")) as box:
+        fd = os.open(box.path("file"), os.O_WRONLY | os.O_CREAT)
+        os.write(fd, b"text")
+        os.kill(harness.sidecars_of(world.local_server()["pid"])[0], signal.SIGSTOP)
+        print("tmp", world.tmp, os.getpid(), flush=True)
+        os.fsync(fd)
+
+harness.main(globals())
+"""
+STUCK_S = 3
+
 CRASHES = """
 import os
 import signal
@@ -86,12 +107,12 @@ def is_there(tmp):
     return [tmp for _ in range(os.path.exists(tmp))] + harness.mounts_below(tmp) + harness.processes_of(tmp)
 
 
-def start(world, text, err):
+def start(world, text, err, *args):
     name = os.path.join(world.fresh(), "test.py")
     with open(name, "w", encoding="ascii") as f:
         f.write(text)
     env = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.abspath(harness.__file__))}
-    return subprocess.Popen([sys.executable, "-B", name], env=env, stdout=subprocess.PIPE, stderr=err,
+    return subprocess.Popen([sys.executable, "-B", name, *args], env=env, stdout=subprocess.PIPE, stderr=err,
                             start_new_session=True)
 
 
@@ -130,6 +151,23 @@ def test_stopped_by_hand(world):
 
 def test_killed(world):
     stopped_by(world, signal.SIGKILL)
+
+
+def waits_for_fuse(pid):
+    with open(f"/proc/{pid}/wchan", encoding="ascii") as f:
+        return f.read() == "request_wait_answer"
+
+
+def test_stopped_in_a_call_that_nobody_answers(world):
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with tempfile.TemporaryFile() as err:
+            p = start(world, STUCK, err, str(STUCK_S))
+            _, tmp, pid = p.stdout.readline().decode().split()
+            wait_until(lambda pid=pid: waits_for_fuse(pid), 20, "the call")
+            os.kill(p.pid, number)
+            wait_until(lambda tmp=tmp: not is_there(tmp), STUCK_S + 40, f"the tear-down after {number.name}")
+            check(p.wait(20) != 0, "it passed")
+            p.stdout.close()
 
 
 def test_reports_of_every_process_are_seen(world):

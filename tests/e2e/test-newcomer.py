@@ -85,6 +85,8 @@ def test_until_when_a_sandbox_lives(world):
         told(r, box.name, "still running")
         check(r.stdout.endswith(b", then it is paused\n"), r.stdout)
         check(end(box.name)[1] > 86000, "it has a date")
+        head, row = world.rsb("list", env=env).stdout.decode().split("\n")[:2]
+        equal(row[head.rindex("END"):head.index("MOUNT")].strip(), end(box.name)[0], "in its column")
         world.rsb("mount", box.name)
         check(b" kept " in world.rsb("list").stdout, "while it is mounted it has no end")
 
@@ -92,6 +94,26 @@ def test_until_when_a_sandbox_lives(world):
 def test_home_is_not_a_project(world):
     home = world.fresh("home")
     harness.sentence(world.rsb("up", cwd=home, env={"HOME": home}, check_status=125), "home directory", f"rsb up {home}")
+
+
+def test_secrets_that_go_in_are_told(world):
+    source = world.fresh("src")
+    os.makedirs(f"{source}/.ssh")
+    for name in (".ssh/id_rsa", ".env"):
+        with open(f"{source}/{name}", "w", encoding="ascii") as f:
+            f.write("x")
+    with named(world, "told") as name:
+        r = world.rsb("up", "--name", name, source)
+        sentence(r, "looks like secrets", ".env", ".ssh", ".rsbignore", "--exclude")
+        check(b"id_rsa" not in r.stderr, "with its directory")
+        equal(world.rsb("up", "--name", name, source).stderr, b"", "nothing goes in")
+        world.rsb("down", "--kill", name)
+        equal(world.rsb("up", "-q", "--name", name, source).stderr, b"")
+        world.rsb("down", "--kill", name)
+        with open(f"{source}/.rsbignore", "w", encoding="ascii") as f:
+            f.write(".env\n.ssh\n")
+        equal(world.rsb("up", "--name", name, source).stderr, b"", "they stay here")
+        equal(os.listdir(f"{source}.rsb"), [".rsbignore"])
 
 
 def test_what_is_gone_was_not_brought_out(world):
@@ -319,7 +341,7 @@ def test_what_takes_long_is_told_when_asked(world):
             at = [line for line in told if line[:2] == ["rsb up", what]]
             equal([len(line) for line in at], [2, 3], what)
             check(at[1][2].startswith("done in "), at)
-        check(["rsb up", "syncing in"] in told and any(line[-1].endswith("1 files, 2.0 KiB") for line in told), told)
+        check(["rsb up", "syncing in"] in told and any(line[-1].endswith("1 file, 2.0 KiB") for line in told), told)
         equal(world.rsb("up", "--name", name, source).stderr, b"")
         r = world.rsb("sync", "out", "-v", name)
         check(b"rsb sync: syncing out: done in" in r.stderr, r.stderr)

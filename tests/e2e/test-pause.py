@@ -62,10 +62,14 @@ def test_down_pauses_and_any_use_resumes(world):
         up = ("up", box.source)  # it goes by the directory, whatever the name
         boot_id = box.sh("sleep 1000 >/dev/null 2>&1 & echo $! >pid; cat /proc/sys/kernel/random/boot_id")
         ways = (lambda: world.rsb("mount", box.name, box.mount), lambda: world.rsb(*up), lambda: None)
-        for way in ways:
+        for n, way in enumerate(ways):
             check(b"is down, paused" in world.rsb("down", box.name).stdout, "it says so")
+            world.rsb("down", box.name)  # which is paused already
+            equal([e["kind"] for e in box.events()].count("paused"), n + 1, "each pause is an event")
             row, = [row for row in json.loads(world.rsb("list", "--json").stdout) if row["name"] == box.name]
             equal((row["state"], "mount" in row), ("paused", False))
+            harness.sentence(world.rsb("status", box.name, check_status=125), "is paused", f"'rsb mount {box.name}'",
+                             f"'rsb exec -s {box.name}'")
             way()
             r = world.run("rsb-exec", "-s", box.name, "sh", "-c", "kill -0 $(cat pid) && cat /proc/sys/kernel/random/boot_id")
             equal(r.stdout.decode(), boot_id, "the same processes")
@@ -76,15 +80,15 @@ def state_at_host(world, sandbox):
 
 
 def test_left_alone_it_rests_until_it_is_used(world):
-    with world.sandbox(up=("-o", "sandbox.ttl=2s", "-o", "keeper.idle_limit=1s")) as box:
+    with world.sandbox(up=("-o", "sandbox.ttl=15s", "-o", "keeper.idle_limit=1s")) as box:
         sandbox = box.status()["sandbox"]
         # A command is a use, however long it is silent.
         box.exec("sleep", "4")
         equal(state_at_host(world, sandbox), "running")
         box.write("file", b"x")
         uses = (lambda: box.read("file"), lambda: box.sh("cat file").encode())
-        for use in uses[:harness.how_many(1, 1, 2)]:  # each takes the 15 seconds that a host gives at least
-            harness.wait_until(lambda: box.status()["state"] == "resting", 20, "it rests")
+        for use in uses[:harness.how_many(1, 1, 2)]:  # each takes the 15 seconds that it lives
+            harness.wait_until(lambda: box.status()["state"] == "resting", 40, "it rests")
             equal(state_at_host(world, sandbox), "paused")
             start = time.monotonic()
             equal(use(), b"x")

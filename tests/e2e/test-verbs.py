@@ -25,6 +25,7 @@ def test_up_twice(world):
         first = answer(world.rsb(*up, "--json"))
         equal((first["name"], first["made"], first["mount"], first["dir"], first["files"]),
               (name, True, mount, source, 1))
+        check(b"; 1 sandbox of ours" in world.rsb("doctor").stdout, "one of anything is not many")
         r = world.rsb(*up)
         check(b"is up already: cd " + mount.encode() in r.stdout, r.stdout)
         second = answer(world.rsb(*up, "--json"))

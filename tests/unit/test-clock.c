@@ -121,6 +121,8 @@ START_TEST(tells_a_person_the_local_time)
 	ck_assert_str_eq(text, "2027-08-21 12:30");
 	rsb_localtime(UINT64_MAX, now, text);
 	ck_assert_uint_gt(strlen(text), 10);
+	rsb_localtime_full(now + 12 * hour + 7 * SEC, text);
+	ck_assert_str_eq(text, "2026-08-22 00:30:07");
 }
 END_TEST
 

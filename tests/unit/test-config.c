@@ -290,6 +290,7 @@ START_TEST(refuses_with_file_and_line)
 		{ "[nonsense]\nttl = 1h\n", 2 },
 		{ "ttl = 1h\n", 1 },
 		{ "[sandbox]\nttl = soon\n", 2 },
+		{ "[sandbox]\nttl = 14s\n", 2 },
 		{ "[sandbox]\nport = 0\n", 2 },
 		{ "[sandbox]\nport = 70000\n", 2 },
 		{ "[sandbox]\nworkspace = relative\n", 2 },

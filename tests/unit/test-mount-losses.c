@@ -66,17 +66,24 @@ START_TEST(says_each_once_to_each)
 }
 END_TEST
 
+static void
+add(struct rsb_shared *shared, unsigned int n)
+{
+	char text[16];
+
+	for (unsigned int i = 0; i < n; i++) {
+		(void)snprintf(text, sizeof(text), "%u", i);
+		rsb_losses_add(shared, RSB_LOSS_LOST, text, false);
+	}
+}
+
 START_TEST(counts_what_gave_way)
 {
 	RSB_CLEANUP(rsb_json_freep) struct rsb_json *array = rsb_json_new_array();
 	struct rsb_shared *shared;
-	char text[16];
 
 	ck_assert_int_eq(rsb_shared_new(&shared, NULL), 0);
-	for (unsigned int i = 0; i < RSB_SHARED_LOSSES_MAX + 5; i++) {
-		(void)snprintf(text, sizeof(text), "%u", i);
-		rsb_losses_add(shared, RSB_LOSS_LOST, text, false);
-	}
+	add(shared, RSB_SHARED_LOSSES_MAX + 5);
 	says(shared, "unknown",
 		"5 changes, files or commands besides are lost, or may have been done or not");
 	says(shared, "lost", "5");
@@ -84,6 +91,11 @@ START_TEST(counts_what_gave_way)
 		RSB_LOSSES_TOLD_MAX);
 	ck_assert_int_eq(rsb_losses_list(shared, array), 0);
 	ck_assert_uint_eq(rsb_json_len(array), RSB_LOSSES_TOLD_MAX);
+	rsb_shared_free(shared);
+	ck_assert_int_eq(rsb_shared_new(&shared, NULL), 0);
+	add(shared, RSB_SHARED_LOSSES_MAX + 1);
+	says(shared, "unknown",
+		"1 change, file or command besides is lost, or may have been done or not");
 	rsb_shared_free(shared);
 }
 END_TEST
