@@ -235,6 +235,19 @@ def test_as_many_as_there_may_be_leave_room_to_end_them(world):
             equal(p.wait(timeout=60), 125)
 
 
+def test_the_daemon_ends_in_order_with_commands(world):
+    for gone in (False, True):
+        with world.sandbox() as box:
+            p = subprocess.Popen(["rsb-exec", "sh", "-c", "echo runs; exec sleep 1000"], cwd=box.mount, env=world.env,
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            equal(p.stdout.readline(), b"runs\n", "it runs")
+            if gone:
+                world.api("DELETE", f"/sandboxes/{box.status()['sandbox']}")
+                equal(p.wait(timeout=60), 125)
+            box.end()
+        equal(p.wait(timeout=60), 125)
+
+
 def test_two_hundred_at_once(world):
     with world.sandbox() as box:
         clients = [subprocess.Popen(["rsb-exec", "sh", "-c", f"echo {i}; echo e{i} >&2; exit {i % 100}"],
