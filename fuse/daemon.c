@@ -418,7 +418,7 @@ stop(struct daemon *d)
 	}
 	rsb_fuse_session_free(d->session);
 	rsb_uplink_stop(d->uplink);
-	rsb_link_free(d->link);
+	rsb_link_stop(d->link);
 	rsb_fs_link_gone(d->fs);
 	rsb_notify_free(d->notify);
 	rsb_barrier_free(d->barrier);
@@ -426,6 +426,8 @@ stop(struct daemon *d)
 	rsb_timer_del(d->tick);
 	rsb_source_del(d->source);
 	rsb_fs_free(d->fs);
+	/* Commands that are not over had streams of it to the last. */
+	rsb_link_free(d->link);
 	rsb_loop_free(d->loop);
 	if (d->notify_sock >= 0)
 		(void)close(d->notify_sock);

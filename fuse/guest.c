@@ -361,6 +361,8 @@ void
 rsb_guest_free(struct rsb_guest *client)
 {
 	rsb_relay_drop_client(client);
+	/* At the end of all it may be kicked, and not dropped yet. */
+	rsb_loop_unpost(rsb_control_config(client->control)->loop, &client->kick);
 	rsb_ctl_free(client->ctl);
 	rsb_chans_free(client->chans);
 	free(client);

@@ -62,12 +62,23 @@ next_loss(struct rsb_fs *fs, char *text, size_t size)
 	return kind;
 }
 
+/* It has failed all calls. The link is down, so no stream brings anything behind this. */
+static void
+look_at_keeper(struct rsb_heard *heard)
+{
+	if (heard->given_up || !heard->control || !rsb_uplink_is_lost(heard->uplink))
+		return;
+	heard->given_up = true;
+	rsb_relay_give_up(rsb_control_relay(heard->control));
+}
+
 void
 rsb_heard_tick(struct rsb_heard *heard)
 {
 	char text[RSB_SHARED_LOSS_MAX];
 	const char *kind;
 
+	look_at_keeper(heard);
 	while ((kind = next_loss(heard->fs, text, sizeof(text))))
 		rsb_uplink_say(heard->uplink, kind, text);
 	if (rsb_revive_say(heard->fs, text, sizeof(text)))

@@ -391,6 +391,15 @@ rsb_pipe_free(struct rsb_pipe *pipe)
 }
 
 void
+rsb_pipe_give_up(struct rsb_pipe *pipe)
+{
+	for (unsigned int i = 1; i < N_STREAM; i++) {
+		if (pipe->flags & 1u << i)
+			rsb_pipe_take_reset(pipe->pipes, pipe->far * 4 + i, -ENOTCONN);
+	}
+}
+
+void
 rsb_pipe_orphan(struct rsb_pipe *pipe)
 {
 	if (!pipe->client)

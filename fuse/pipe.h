@@ -33,6 +33,8 @@ rsb_nodiscard int rsb_pipe_new(struct rsb_pipes *pipes, struct rsb_guest *client
 	uint64_t far, unsigned int flags, struct rsb_pipe **ret_pipe);
 /* Closes them. NULL is fine. */
 void rsb_pipe_free(struct rsb_pipe *pipe);
+/* Nothing comes from the sandbox any more: the client hears of it behind what came. */
+void rsb_pipe_give_up(struct rsb_pipe *pipe);
 /* The client is gone: what comes is thrown away. */
 void rsb_pipe_orphan(struct rsb_pipe *pipe);
 

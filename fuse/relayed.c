@@ -154,6 +154,19 @@ rsb_relay_anew(struct rsb_relay *relay)
 }
 
 void
+rsb_relay_give_up(struct rsb_relay *relay)
+{
+	struct rsb_list *pos;
+
+	rsb_list_for_each (pos, &relay->procs) {
+		struct rsb_relayed *proc = rsb_list_entry(pos, struct rsb_relayed, all);
+
+		if (proc->pipe)
+			rsb_pipe_give_up(proc->pipe);
+	}
+}
+
+void
 rsb_relayed_free(struct rsb_relayed *proc)
 {
 	rsb_shared_publish(&proc->shared->far, 0);

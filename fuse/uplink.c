@@ -389,6 +389,12 @@ rsb_uplink_state(struct rsb_uplink *uplink)
 	return rsb_link_state(uplink->link) == RSB_LINK_LIVE ? "live" : "reconnecting";
 }
 
+bool
+rsb_uplink_is_lost(struct rsb_uplink *uplink)
+{
+	return uplink->keeper && rsb_keeper_state(uplink->keeper) == RSB_KEEPER_LOST;
+}
+
 uint64_t
 rsb_uplink_down_ns(struct rsb_uplink *uplink)
 {

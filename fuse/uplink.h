@@ -77,6 +77,7 @@ void rsb_uplink_say(struct rsb_uplink *uplink, const char *kind, const char *tex
 /* For status. Main thread. */
 void rsb_uplink_sandbox(struct rsb_uplink *uplink, char ret_id[static RSB_SANDBOX_ID_MAX + 1]);
 const char *rsb_uplink_state(struct rsb_uplink *uplink);
+bool rsb_uplink_is_lost(struct rsb_uplink *uplink);     /* the sandbox, and for good */
 uint64_t rsb_uplink_down_ns(struct rsb_uplink *uplink); /* of keeper/keeper.h; 0 without one */
 /* The daemon before this one died, or made way: the event log says so. */
 void rsb_uplink_say_restarted(struct rsb_uplink *uplink, const struct rsb_shared *shared);

@@ -63,16 +63,29 @@ wake(struct rsb_link *link)
 }
 
 void
+rsb_link_stop(struct rsb_link *link)
+{
+	bool stopped;
+
+	if (!link)
+		return;
+	rsb_mutex_lock(&link->lock);
+	stopped = link->stopped;
+	link->stopped = true;
+	link->orders.stop = true;
+	rsb_mutex_unlock(&link->lock);
+	if (stopped)
+		return;
+	wake(link);
+	(void)pthread_join(link->thread, NULL); /* it ends by that order alone */
+}
+
+void
 rsb_link_free(struct rsb_link *link)
 {
 	if (!link)
 		return;
-	rsb_mutex_lock(&link->lock);
-	link->stopped = true;
-	link->orders.stop = true;
-	rsb_mutex_unlock(&link->lock);
-	wake(link);
-	(void)pthread_join(link->thread, NULL); /* it ends by that order alone */
+	rsb_link_stop(link);
 	link_destroy(link);
 }
 

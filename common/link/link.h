@@ -112,7 +112,12 @@ struct rsb_link_config {
 
 /* Starts the io thread. config is copied. */
 rsb_nodiscard int rsb_link_new(const struct rsb_link_config *config, struct rsb_link **ret_link);
-/* Says BYE, stops the thread; waiting calls end with -ECANCELED. Not from a callback. */
+/*
+ * Says BYE, stops the thread; waiting calls end with -ECANCELED, and later ones are refused with
+ * it. Who has calls or streams can be freed then, and closes these as always. Not from a callback.
+ */
+void rsb_link_stop(struct rsb_link *link);
+/* Stops it, if that was not done. */
 void rsb_link_free(struct rsb_link *link);
 RSB_DEFINE_CLEANUP(struct rsb_link *, rsb_link_free)
 

@@ -235,6 +235,19 @@ def test_as_many_as_there_may_be_leave_room_to_end_them(world):
             equal(p.wait(timeout=60), 125)
 
 
+def test_the_daemon_ends_in_order_with_commands(world):
+    for gone in (False, True):
+        with world.sandbox() as box:
+            p = subprocess.Popen(["rsb-exec", "sh", "-c", "echo runs; exec sleep 1000"], cwd=box.mount, env=world.env,
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            equal(p.stdout.readline(), b"runs\n", "it runs")
+            if gone:
+                world.api("DELETE", f"/sandboxes/{box.status()['sandbox']}")
+                equal(p.wait(timeout=60), 125)
+            box.end()
+        equal(p.wait(timeout=60), 125)
+
+
 def test_two_hundred_at_once(world):
     with world.sandbox() as box:
         clients = [subprocess.Popen(["rsb-exec", "sh", "-c", f"echo {i}; echo e{i} >&2; exit {i % 100}"],
@@ -266,7 +279,7 @@ def test_what_is_left_running_leaves_room(world):
 
 @contextlib.contextmanager
 def ended_unread(world, script, who):
-    """A command whose end is known here, while nobody has read its output; then who ("sidecar", "daemon") was killed."""
+    """A command whose end is known here, while nobody has read its output; then who ("sidecar", "daemon", "sandbox") was killed."""
     with world.sandbox() as box:
         with subprocess.Popen(["rsb-exec", "-n", "sh", "-c", f"echo began >began; {script}"], cwd=box.mount, env=world.env,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
@@ -277,9 +290,16 @@ def ended_unread(world, script, who):
                 for _ in range(3):
                     box.exec("true")
                 check(p.poll() is None, "nobody has read what it wrote")
-                for pid in [box.status()["pid"]] if who == "daemon" else harness.sidecars_of(world.local_server()["pid"]):
+                if who == "sandbox":
+                    pids = []
+                    world.api("DELETE", f"/sandboxes/{box.status()['sandbox']}")
+                elif who == "daemon":
+                    pids = [box.status()["pid"]]
+                else:
+                    pids = harness.sidecars_of(world.local_server()["pid"])
+                for pid in pids:
                     os.kill(pid, signal.SIGKILL)
-                met = {"sidecar": "restarted", "daemon": "crashed"}[who]
+                met = {"sidecar": "restarted", "daemon": "crashed", "sandbox": "lost"}[who]
                 harness.wait_until(lambda: any(e["kind"] == met for e in box.events()), 30, "it is met")
                 check(p.poll() is None, "it waits for who reads")
                 yield p
@@ -304,7 +324,7 @@ def cut(p, end, there=0):
 
 
 def test_output_that_is_lost_after_the_end_is_no_success(world):
-    for who in ("sidecar", "daemon"):
+    for who in ("sidecar", "daemon", "sandbox"):
         with ended_unread(world, "head -c 1000000 /dev/zero", who) as p:
             cut(p, b"with status 0", 1_000_000)
         with ended_unread(world, "head -c 1000 /dev/zero; head -c 1000000 /dev/zero >&2; kill -9 $$", who) as p:
@@ -314,7 +334,7 @@ def test_output_that_is_lost_after_the_end_is_no_success(world):
 
 def test_output_that_came_before_a_loss_is_written(world):
     # As much as has room on the way: the pipe, the window of this end, that of the daemon.
-    for who, size in (("daemon", 200_000), ("sidecar", 400_000)):
+    for who, size in (("daemon", 200_000), ("sidecar", 400_000), ("sandbox", 400_000)):
         for script, status in (("exit 3", 3), ("kill -9 $$", -9)):
             with ended_unread(world, f"head -c {size} /dev/zero; echo e >&2; {script}", who) as p:
                 out, err = p.communicate(timeout=60)

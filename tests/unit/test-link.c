@@ -240,6 +240,34 @@ START_TEST(a_later_process_knows_the_peer_of_a_lost_session)
 }
 END_TEST
 
+START_TEST(refuses_what_comes_after_its_end_until_it_is_freed)
+{
+	const struct rsb_spawn_req req = { .proc = 5 };
+	const struct rsb_call_opts opts = { .timeout_ns = SEC };
+	const uint64_t in = RSB_CHAN_STDIN(5);
+	const uint64_t out = RSB_CHAN_STDOUT(5);
+	struct host host;
+	uint64_t call;
+
+	host_init(&host, SEC);
+	dial_and_wait(&host);
+	ck_assert_int_eq(rsb_link_chan_open_sender(host.link, in, 300000), 0);
+	ck_assert_int_eq(rsb_link_chan_open_receiver(host.link, out, 1 << 20), 0);
+	call_wait(&host, 0, &call);
+	rsb_link_stop(host.link);
+	ck_assert_uint_eq(PEEK(&host, n_done), 1);
+	ck_assert_int_eq(PEEK(&host, last_r), -ECANCELED);
+	ck_assert_int_eq(rsb_call_spawn(host.link, &req, &opts, NULL, NULL), -ECANCELED);
+	ck_assert_int_eq(rsb_link_chan_open_receiver(host.link, out + 4, 1), -ECANCELED);
+	rsb_link_cancel(host.link, call);
+	rsb_link_chan_consume(host.link, out, 1);
+	rsb_link_chan_reset(host.link, in, -EPIPE);
+	rsb_link_chan_close(host.link, out);
+	rsb_link_stop(host.link);
+	host_done(&host);
+}
+END_TEST
+
 START_TEST(notices_a_peer_that_fell_silent)
 {
 	struct host host;
@@ -439,6 +467,7 @@ main(void)
 		cancels_a_call_that_waits,
 		tells_everybody_when_the_session_is_gone,
 		a_later_process_knows_the_peer_of_a_lost_session,
+		refuses_what_comes_after_its_end_until_it_is_freed,
 		notices_a_peer_that_fell_silent,
 		is_refused_with_another_key,
 		fails_everything_when_told_to_and_goes_on_when_told_so,
