@@ -107,14 +107,15 @@ def ask(box):
 
 
 @contextlib.contextmanager
-def mounted(world, *options):
+def mounted(world, *options, rtt_ms=0, env=None):
     """A sandbox whose mount reaches it through a proxy."""
     with world.sandbox(up=options) as box:
         world.rsb("umount", box.name)
-        proxy = harness.DelayProxy(world.local_server()["port"])
+        proxy = harness.DelayProxy(world.local_server()["port"], rtt_ms)
         os.makedirs(box.mount, exist_ok=True)
         try:
-            world.run("rsb-mount", *options, box.name, box.mount, env={"RSB_LOCAL_URL": f"http://127.0.0.1:{proxy.port}"})
+            world.run("rsb-mount", *options, box.name, box.mount,
+                      env={"RSB_LOCAL_URL": f"http://127.0.0.1:{proxy.port}", **(env or {})})
             yield box, proxy
         finally:
             with contextlib.suppress(OSError, ValueError):
@@ -262,6 +263,17 @@ def test_daemon_killed(world):
     def kill(box, _):
         os.kill(box.status()["pid"], signal.SIGKILL)
     breaks(world, kill, NOTHING | {"command": "lost"})
+
+
+def test_round_trip_and_clock_are_told(world):
+    """Both clocks are this machine's. What came late is no sign of a clock that is behind."""
+    with mounted(world, rtt_ms=1000) as (box, _):
+        wait_until(lambda: box.status()["link"]["rtt_us"], 10, "a ping was answered")
+        status = box.status()
+        check(1000000 <= status["link"]["rtt_us"] < 3000000, status["link"])
+        check(abs(status["skew_us"]) < 350000, status["skew_us"])
+        text = world.rsb("status", box.name).stdout.decode()
+        check(all(f"{key}: " in text for key in ("skew_us", "  rtt_us")), text)
 
 
 # The six that the plugins before had with a real sandbox, under their names.
