@@ -15,6 +15,7 @@ import signal
 import subprocess
 import time
 
+import guard
 import harness
 from harness import check, equal, wait_until
 
@@ -125,8 +126,15 @@ def mounted(world, *options, rtt_ms=0, env=None):
             proxy.close()
 
 
-def breaks(world, how, want, told=(), options=()):
-    with mounted(world, *options) as (box, proxy):
+@contextlib.contextmanager
+def direct(world, *options):
+    """The same without a proxy, for what finds its host by itself."""
+    with world.sandbox(up=options) as box:
+        yield box, None
+
+
+def breaks(world, how, want, told=(), options=(), way=mounted):
+    with way(world, *options) as (box, proxy):
         with at_work(box) as work:
             call = how(box, proxy) or ask(box)
             if want["call"] == "ENOENT":
@@ -258,6 +266,48 @@ def test_deleted_with_a_snapshot(world):
         equal(box.status()["sandbox"], status["sandbox"])
 
 
+def kill_host(world):
+    """It ends with all its sandboxes, which are in memory."""
+    server = world.local_server()["pid"]
+    os.kill(server, signal.SIGKILL)
+    wait_until(lambda: not guard.is_alive(server), 10, "rsb-local is gone")
+
+
+def test_host_killed(world):
+    """Nothing is left to go on with: all of it fails, at once, and says why."""
+    def kill(box, _):
+        kill_host(world)
+        wait_until(lambda: box.status()["state"] == "lost", 30, "it is known")
+        call = ask(box)
+        check(call[1] < 1, call)
+        harness.sentence(box.exec("true", check_status=125), "rsb-exec: fatal:", "is gone or refuses us", f"rsb destroy {box.name}")
+        return call
+    breaks(world, kill, GONE, told=("lost",), way=direct)
+
+
+def test_host_killed_with_a_snapshot(world):
+    """Whoever notices it starts another one, and another sandbox there."""
+    with world.sandbox() as box:
+        box.write("kept", b"before")
+        world.rsb("snapshot", box.name)
+        first = box.status()["sandbox"]
+        server = world.local_server()["pid"]
+        with at_work(box) as work:
+            kill_host(world)
+            call, took = ask(box)
+            work.send("finish")
+            seen = work.recv()
+        print(f"     {seen}, the call took {took:.2f} s", flush=True)
+        equal((seen, call), ({"file": "EIO", "lock": "EIO", "command": "lost"}, "ENOENT"))
+        check(took < 30, took)
+        check(world.local_server()["pid"] != server, "another rsb-local")
+        equal(box.read("kept"), b"before")
+        check(b"1 files and directories are back as they were at " in box.exec("true").stderr, "the next command says so")
+        equal(box.exec("true").stderr, b"")
+        check(box.status()["sandbox"] != first, "another sandbox")
+        wait_until(lambda: {"recreating", "restored"} <= {e["kind"] for e in box.events()}, 10, "it is told")
+
+
 def test_daemon_killed(world):
     """The lock and what was not sent are in the mapping; a command ends with the socket of its client."""
     def kill(box, _):
@@ -295,6 +345,27 @@ def test_E2_paused_under_the_client(world):
         equal(box.status()["sandbox"], sandbox)
 
 
+def test_E3_killed(world):
+    """The next call has another sandbox, with what the host kept, and the next command has the notice."""
+    source = world.fresh("src")
+    with open(f"{source}/seed", "w", encoding="ascii") as f:
+        f.write("seed")
+    with world.sandbox(source, up=("-o", "sync.interval=1s")) as box:
+        sandbox = box.status()["sandbox"]
+        box.write("made", b"x")
+        # One that is taken by itself.
+        wait_until(lambda: json.loads(world.rsb("snapshot", "list", "--json", box.name).stdout)["snapshots"], 30, "a snapshot")
+        world.api("DELETE", f"/sandboxes/{sandbox}")
+        call, took = ask(box)
+        equal(call, "ENOENT")
+        check(took < 30, took)
+        equal((box.read("seed"), box.read("made")), (b"seed", b"x"))
+        r = box.exec("cat", "seed")
+        equal(r.stdout, b"seed")
+        check(b"files and directories are back as they were at " in r.stderr, r.stderr)
+        check(box.status()["sandbox"] != sandbox, "another sandbox")
+
+
 def test_E4_five_hundred_files(world):
     with world.sandbox() as box:
         for i in range(500):
@@ -314,6 +385,19 @@ def test_E5_in_and_out(world):
         box.sh("echo made > made")
         world.rsb("sync", "out", box.name)
         equal(sorted(os.listdir(source)), ["made", "main", "node_modules"])
+
+
+def test_E6_custom_syncs(world):
+    source, seen = world.fresh("src"), world.fresh("seen")
+    options = [f"sync.{way}_command=echo $RSB_SYNC_DIRECTION $RSB_SANDBOX $RSB_DIR >> {seen}/calls; {what}"
+               for way, what in (("in", "rsb-exec -q touch brought"), ("out", 'rsb-exec -q ls > "$RSB_DIR/there"'))]
+    with world.sandbox(source, up=("-o", options[0])) as box:
+        equal(os.listdir(box.mount), ["brought"])
+        world.rsb("down", "--kill", "-o", options[1], box.name)
+        with open(f"{seen}/calls", encoding="ascii") as f:
+            equal(f.read().split("\n"), [f"in {box.name} {source}", f"out {box.name} {source}", ""])
+        with open(f"{source}/there", encoding="ascii") as f:
+            equal(f.read(), "brought\n")
 
 
 harness.main(globals())
