@@ -6,12 +6,15 @@ meanwhile; how long it took, and what is told. The path leads through the delay 
 """
 
 import contextlib
+import datetime
 import errno
 import fcntl
+import functools
 import json
 import multiprocessing
 import os
 import signal
+import struct
 import subprocess
 import time
 
@@ -324,6 +327,77 @@ def test_round_trip_and_clock_are_told(world):
         check(abs(status["skew_us"]) < 350000, status["skew_us"])
         text = world.rsb("status", box.name).stdout.decode()
         check(all(f"{key}: " in text for key in ("skew_us", "  rtt_us")), text)
+
+
+def shifted_clock(world):
+    """The environment of a program whose wall clock is set, and what sets it: by how many seconds it is ahead."""
+    path = os.path.join(world.fresh("clock"), "ahead")
+
+    def ahead(seconds):
+        with open(os.open(path, os.O_CREAT | os.O_WRONLY, 0o644), "wb") as f:
+            f.write(struct.pack("=q", seconds * 10**9))
+
+    ahead(0)
+    return {"LD_PRELOAD": f"{os.environ['RSB_TEST_BUILD']}/tests/e2e/clockshift.so", "RSB_TEST_CLOCK": path}, ahead
+
+
+def test_our_clock_is_set(world):
+    """Nothing is waited for by the clock on the wall, and nobody is taken for gone by it."""
+    if world.sanitized:
+        print("skipped: a sanitizer must be the first that is loaded")
+        return
+    env, ahead = shifted_clock(world)
+
+    def jump(box, _):
+        for seconds in (3600, -3600):
+            ahead(seconds)
+            equal(ask(box)[0], "ENOENT")
+            off = box.status()["skew_us"] / 10**6 + seconds
+            check(abs(off) < 10, off)
+        equal(box.status()["link"]["reconnects"], 0)
+    breaks(world, jump, NOTHING, way=functools.partial(mounted, env=env))
+
+
+def test_the_hosts_clock_is_set(world):
+    """How long a sandbox lives goes by the difference of two times of its host's."""
+    if world.sanitized:
+        print("skipped: a sanitizer must be the first that is loaded")
+        return
+    env, ahead = shifted_clock(world)
+    with world.own_server(env=env), direct(world, "-o", "sandbox.ttl=2s", "-o", "keeper.heartbeat=1s") as (box, _):
+        sandbox = box.status()["sandbox"]
+        end = lambda: json.loads(world.api("GET", f"/sandboxes/{sandbox}"))["endAt"]
+        with at_work(box) as work:
+            for seconds in (3600, -3600):
+                ahead(seconds)
+                for _ in range(3):
+                    first = end()
+                    wait_until(lambda last=first: end() != last, 10, "its life goes on")
+                off = datetime.datetime.fromisoformat(end()).timestamp() - time.time() - seconds
+                check(abs(off) < 60, off)
+            work.send("finish")
+            equal(work.recv() | {"call": ask(box)[0]}, NOTHING)
+        kinds = {e["kind"] for e in box.events()}
+        check(not kinds & (LOST | {"resuming", "limit", "renewing"}), kinds)
+        equal(box.status()["sandbox"], sandbox)
+
+
+def test_all_of_this_machine_sleeps(world):
+    """As a virtual machine that is suspended: time goes on for everybody, and nobody counts it against the others."""
+    def sleep(box, _):
+        pids = [pid for pid, _ in guard.processes_of(world.env["XDG_STATE_HOME"])] + harness.below(world.local_server()["pid"])
+        try:
+            for pid in pids:
+                os.kill(pid, signal.SIGSTOP)
+            time.sleep(8)  # longer than a connection may be silent
+        finally:
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
+        call = ask(box)
+        equal(box.status()["link"]["reconnects"], 0)
+        return call
+    breaks(world, sleep, NOTHING, way=direct)
 
 
 # The six that the plugins before had with a real sandbox, under their names.
