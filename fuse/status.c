@@ -132,7 +132,7 @@ set_facts(const struct rsb_status *status, struct rsb_json *json)
 	if (r >= 0)
 		r = rsb_json_set_str(json, "workspace", facts.workspace);
 	if (r >= 0)
-		r = rsb_json_set_i64(json, "skew_us", facts.skew_ns / 1000);
+		r = rsb_json_set_i64(json, "skew_us", rsb_link_skew_ns(status->link) / 1000);
 	return r;
 }
 

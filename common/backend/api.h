@@ -34,6 +34,7 @@ struct rsb_api_call {
 	const struct rsb_json *body; /* borrowed; NULL: none */
 	const char *what;            /* for the sentence: "cannot ..." */
 	bool once;                   /* must not be sent twice */
+	bool makes;                  /* a sandbox: without a rsb-local, one is started for it */
 	bool asks;                   /* soon and often: api.ask_ns is its time */
 };
 

@@ -50,15 +50,18 @@ e2b_free(struct rsb_backend *backend)
 
 /* ---- control plane ---- */
 
-/* Another rsb-local may have come, at a port of its own. -ENOENT: none, nor its sandboxes. */
+/*
+ * Another rsb-local may have come, at a port of its own, or is to. -ENOENT: none has, so its
+ * sandboxes are gone.
+ */
 static int
-look_again(struct rsb_e2b *e2b, struct rsb_diag *diag)
+look_again(struct rsb_e2b *e2b, bool start, struct rsb_diag *diag)
 {
 	struct rsb_local local;
 	char *url;
 	int r;
 
-	r = rsb_local_find(e2b->local_dir, e2b->local_env, &local, diag);
+	r = (start ? rsb_local_open : rsb_local_find)(e2b->local_dir, e2b->local_env, &local, diag);
 	if (r < 0)
 		return r;
 	url = strdup(local.url);
@@ -80,7 +83,7 @@ do_call(struct rsb_e2b *e2b, const struct rsb_api_call *call, struct rsb_json **
 	int r = rsb_api_do(&e2b->api, call, ret_json, next, diag);
 
 	if (r == -ENOTCONN && e2b->local_dir) {
-		r = look_again(e2b, diag);
+		r = look_again(e2b, call->makes, diag);
 		if (r == 0)
 			r = rsb_api_do(&e2b->api, call, ret_json, next, diag);
 	}
@@ -129,6 +132,7 @@ e2b_create(struct rsb_backend *backend, const struct rsb_backend_create *req,
 		.path = "/sandboxes",
 		.what = "cannot create a sandbox",
 		.once = true,
+		.makes = true,
 	};
 	int r;
 

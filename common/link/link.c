@@ -9,6 +9,7 @@
 #include "link/recall.h"
 #include "proto/codec.h"
 #include "proto/version.h"
+#include "util/clock.h"
 
 #define FIRST_ID 2 /* 1 is the root */
 
@@ -229,6 +230,18 @@ rsb_link_rtt(struct rsb_link *link)
 	rtt_ns = link->rtt_ns;
 	rsb_mutex_unlock(&link->lock);
 	return rtt_ns;
+}
+
+int64_t
+rsb_link_skew_ns(struct rsb_link *link)
+{
+	struct rsb_link_facts facts = { 0 };
+	uint64_t rtt_ns = rsb_link_rtt(link);
+
+	if (rsb_link_facts(link, &facts) < 0)
+		return 0;
+	/* Welcome was under way for half of it. */
+	return (int64_t)((uint64_t)facts.clock_ns + rsb_boot_ns() - rsb_wall_ns() + rtt_ns / 2);
 }
 
 void

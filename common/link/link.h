@@ -43,7 +43,7 @@ struct rsb_link_facts {
 	uint64_t cmd_gid;
 	uint64_t kill_rung;
 	uint64_t landlock_abi;
-	int64_t skew_ns; /* sandbox clock minus ours */
+	int64_t clock_ns; /* the sandbox's clock minus our rsb_boot_ns(), when welcome came */
 };
 
 struct rsb_link_ops {
@@ -152,8 +152,13 @@ enum rsb_link_state rsb_link_state(struct rsb_link *link); /* {any} */
 enum rsb_link_state rsb_link_connection(struct rsb_link *link);
 /* {any} -ENOTCONN before the first welcome. */
 rsb_nodiscard int rsb_link_facts(struct rsb_link *link, struct rsb_link_facts *ret_facts);
-/* {any} Latest round trip in ns, 0 unknown. */
+/* {any} Round trip in ns, smoothed over the pings; 0 unknown. */
 uint64_t rsb_link_rtt(struct rsb_link *link);
+/*
+ * {any} The sandbox's clock minus ours, now. That ours was set shows at once, that its own was with
+ * the next connection. 0 before the first welcome.
+ */
+int64_t rsb_link_skew_ns(struct rsb_link *link);
 /* {any} The sentence about the last connection or attempt that ended; may be empty. */
 void rsb_link_why(struct rsb_link *link, struct rsb_diag *ret_why);
 

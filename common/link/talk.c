@@ -258,8 +258,8 @@ take_facts(struct rsb_link *link, const struct rsb_welcome *welcome)
 		.cmd_gid = welcome->cmd_gid,
 		.kill_rung = welcome->kill_rung,
 		.landlock_abi = welcome->landlock_abi,
-		.skew_ns = (int64_t)(welcome->wall_sec * RSB_NSEC_PER_SEC + welcome->wall_nsec -
-				     rsb_wall_ns()),
+		.clock_ns = (int64_t)(welcome->wall_sec * RSB_NSEC_PER_SEC + welcome->wall_nsec -
+				      rsb_boot_ns()),
 	};
 
 	copy_text(facts.epoch, sizeof(facts.epoch), welcome->epoch);

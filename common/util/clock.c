@@ -16,7 +16,7 @@ read_clock(clockid_t id)
 {
 	struct timespec ts = { 0 };
 
-	(void)clock_gettime(id, &ts); /* cannot fail for the two clocks that Linux always has */
+	(void)clock_gettime(id, &ts); /* cannot fail for clocks that Linux always has */
 	return (uint64_t)ts.tv_sec * RSB_NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
 }
 
@@ -30,6 +30,12 @@ uint64_t
 rsb_wall_ns(void)
 {
 	return read_clock(CLOCK_REALTIME);
+}
+
+uint64_t
+rsb_boot_ns(void)
+{
+	return read_clock(CLOCK_BOOTTIME);
 }
 
 static uint64_t

@@ -26,6 +26,8 @@ rsb_clock_now(const struct rsb_clock *clock)
 /* now of CLOCK_MONOTONIC / CLOCK_REALTIME. */
 uint64_t rsb_now_ns(void);
 uint64_t rsb_wall_ns(void);
+/* now of CLOCK_BOOTTIME, which goes on while the machine is suspended, and which nobody sets. */
+uint64_t rsb_boot_ns(void);
 
 /* "2026-08-21T10:00:00.123456Z" of wall_ns; out has 28 bytes. */
 #define RSB_RFC3339_SIZE 28

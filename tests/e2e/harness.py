@@ -101,13 +101,23 @@ def ancestors(pid):
             pid = int(f.read().rsplit(")", 1)[1].split()[1])
 
 
+def below(pid):
+    """Processes that have pid above them, whatever their namespaces."""
+    found = []
+    for other in map(int, filter(str.isdigit, os.listdir("/proc"))):
+        with contextlib.suppress(OSError):
+            if other != pid and pid in ancestors(other):
+                found.append(other)
+    return found
+
+
 def sidecars_of(pid):
     """Below process pid; one for each sandbox."""
     found = []
-    for other in map(int, filter(str.isdigit, os.listdir("/proc"))):
+    for other in below(pid):
         with contextlib.suppress(OSError), open(f"/proc/{other}/cmdline", "rb") as f:
             argv = f.read().split(b"\0")
-            if b"--workspace" in argv and b"rsb-sidecar" in argv[0] and pid in ancestors(other):
+            if b"--workspace" in argv and b"rsb-sidecar" in argv[0]:
                 found.append(other)
     return found
 
@@ -225,7 +235,7 @@ class World:
             return answer.read()
 
     @contextlib.contextmanager
-    def own_server(self, *options):
+    def own_server(self, *options, env=None):
         """An rsb-local with options of its own, where rsb looks for one; no sandbox may be there."""
         self.stop_server()
         os.makedirs(self.local(""), mode=0o700, exist_ok=True)
@@ -237,7 +247,7 @@ class World:
             server = subprocess.Popen(
                 ["rsb-local", "--listen", "127.0.0.1:0", "--state", self.local("server"), "--api-key-file", key,
                  "--port-file", self.local("server/port.json"), *options],
-                env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+                env={**self.env, **(env or {})}, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         wait_until(lambda: self.local_server() or server.poll() is not None, 15, "rsb-local starts")
         try:
             yield

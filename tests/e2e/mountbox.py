@@ -50,6 +50,8 @@ def children(pid):
 class Box:
     """A sidecar and a mount of it, as the user who runs the tests."""
 
+    sidecar_program = f"{BUILD}/sidecar/rsb-sidecar"
+
     def __init__(self, tmp, *options):
         self.dir = tempfile.mkdtemp(dir=tmp)
         self.workspace = self.dir + "/ws"
@@ -84,7 +86,7 @@ class Box:
         os.close(w)
         user = pwd.getpwuid(os.getuid()).pw_name
         self.sidecar = self.spawn(
-            [f"{BUILD}/sidecar/rsb-sidecar", "--port", str(self.port), "--listen", "127.0.0.1",
+            [self.sidecar_program, "--port", str(self.port), "--listen", "127.0.0.1",
              "--journal", self.dir + "/journal", "--no-cgroup", "--workspace", self.workspace,
              "--user", user, "--key-fd", str(r)], r)
         os.close(r)

@@ -6,15 +6,19 @@ meanwhile; how long it took, and what is told. The path leads through the delay 
 """
 
 import contextlib
+import datetime
 import errno
 import fcntl
+import functools
 import json
 import multiprocessing
 import os
 import signal
+import struct
 import subprocess
 import time
 
+import guard
 import harness
 from harness import check, equal, wait_until
 
@@ -107,14 +111,15 @@ def ask(box):
 
 
 @contextlib.contextmanager
-def mounted(world, *options):
+def mounted(world, *options, rtt_ms=0, env=None):
     """A sandbox whose mount reaches it through a proxy."""
     with world.sandbox(up=options) as box:
         world.rsb("umount", box.name)
-        proxy = harness.DelayProxy(world.local_server()["port"])
+        proxy = harness.DelayProxy(world.local_server()["port"], rtt_ms)
         os.makedirs(box.mount, exist_ok=True)
         try:
-            world.run("rsb-mount", *options, box.name, box.mount, env={"RSB_LOCAL_URL": f"http://127.0.0.1:{proxy.port}"})
+            world.run("rsb-mount", *options, box.name, box.mount,
+                      env={"RSB_LOCAL_URL": f"http://127.0.0.1:{proxy.port}", **(env or {})})
             yield box, proxy
         finally:
             with contextlib.suppress(OSError, ValueError):
@@ -124,8 +129,15 @@ def mounted(world, *options):
             proxy.close()
 
 
-def breaks(world, how, want, told=(), options=()):
-    with mounted(world, *options) as (box, proxy):
+@contextlib.contextmanager
+def direct(world, *options):
+    """The same without a proxy, for what finds its host by itself."""
+    with world.sandbox(up=options) as box:
+        yield box, None
+
+
+def breaks(world, how, want, told=(), options=(), way=mounted):
+    with way(world, *options) as (box, proxy):
         with at_work(box) as work:
             call = how(box, proxy) or ask(box)
             if want["call"] == "ENOENT":
@@ -257,11 +269,135 @@ def test_deleted_with_a_snapshot(world):
         equal(box.status()["sandbox"], status["sandbox"])
 
 
+def kill_host(world):
+    """It ends with all its sandboxes, which are in memory."""
+    server = world.local_server()["pid"]
+    os.kill(server, signal.SIGKILL)
+    wait_until(lambda: not guard.is_alive(server), 10, "rsb-local is gone")
+
+
+def test_host_killed(world):
+    """Nothing is left to go on with: all of it fails, at once, and says why."""
+    def kill(box, _):
+        kill_host(world)
+        wait_until(lambda: box.status()["state"] == "lost", 30, "it is known")
+        call = ask(box)
+        check(call[1] < 1, call)
+        harness.sentence(box.exec("true", check_status=125), "rsb-exec: fatal:", "is gone or refuses us", f"rsb destroy {box.name}")
+        return call
+    breaks(world, kill, GONE, told=("lost",), way=direct)
+
+
+def test_host_killed_with_a_snapshot(world):
+    """Whoever notices it starts another one, and another sandbox there."""
+    with world.sandbox() as box:
+        box.write("kept", b"before")
+        world.rsb("snapshot", box.name)
+        first = box.status()["sandbox"]
+        server = world.local_server()["pid"]
+        with at_work(box) as work:
+            kill_host(world)
+            call, took = ask(box)
+            work.send("finish")
+            seen = work.recv()
+        print(f"     {seen}, the call took {took:.2f} s", flush=True)
+        equal((seen, call), ({"file": "EIO", "lock": "EIO", "command": "lost"}, "ENOENT"))
+        check(took < 30, took)
+        check(world.local_server()["pid"] != server, "another rsb-local")
+        equal(box.read("kept"), b"before")
+        check(b"1 files and directories are back as they were at " in box.exec("true").stderr, "the next command says so")
+        equal(box.exec("true").stderr, b"")
+        check(box.status()["sandbox"] != first, "another sandbox")
+        wait_until(lambda: {"recreating", "restored"} <= {e["kind"] for e in box.events()}, 10, "it is told")
+
+
 def test_daemon_killed(world):
     """The lock and what was not sent are in the mapping; a command ends with the socket of its client."""
     def kill(box, _):
         os.kill(box.status()["pid"], signal.SIGKILL)
     breaks(world, kill, NOTHING | {"command": "lost"})
+
+
+def test_round_trip_and_clock_are_told(world):
+    """Both clocks are this machine's. What came late is no sign of a clock that is behind."""
+    with mounted(world, rtt_ms=1000) as (box, _):
+        wait_until(lambda: box.status()["link"]["rtt_us"], 10, "a ping was answered")
+        status = box.status()
+        check(1000000 <= status["link"]["rtt_us"] < 3000000, status["link"])
+        check(abs(status["skew_us"]) < 350000, status["skew_us"])
+        text = world.rsb("status", box.name).stdout.decode()
+        check(all(f"{key}: " in text for key in ("skew_us", "  rtt_us")), text)
+
+
+def shifted_clock(world):
+    """The environment of a program whose wall clock is set, and what sets it: by how many seconds it is ahead."""
+    path = os.path.join(world.fresh("clock"), "ahead")
+
+    def ahead(seconds):
+        with open(os.open(path, os.O_CREAT | os.O_WRONLY, 0o644), "wb") as f:
+            f.write(struct.pack("=q", seconds * 10**9))
+
+    ahead(0)
+    return {"LD_PRELOAD": f"{os.environ['RSB_TEST_BUILD']}/tests/e2e/clockshift.so", "RSB_TEST_CLOCK": path}, ahead
+
+
+def test_our_clock_is_set(world):
+    """Nothing is waited for by the clock on the wall, and nobody is taken for gone by it."""
+    if world.sanitized:
+        print("skipped: a sanitizer must be the first that is loaded")
+        return
+    env, ahead = shifted_clock(world)
+
+    def jump(box, _):
+        for seconds in (3600, -3600):
+            ahead(seconds)
+            equal(ask(box)[0], "ENOENT")
+            off = box.status()["skew_us"] / 10**6 + seconds
+            check(abs(off) < 10, off)
+        equal(box.status()["link"]["reconnects"], 0)
+    breaks(world, jump, NOTHING, way=functools.partial(mounted, env=env))
+
+
+def test_the_hosts_clock_is_set(world):
+    """How long a sandbox lives goes by the difference of two times of its host's."""
+    if world.sanitized:
+        print("skipped: a sanitizer must be the first that is loaded")
+        return
+    env, ahead = shifted_clock(world)
+    with world.own_server(env=env), direct(world, "-o", "sandbox.ttl=2s", "-o", "keeper.heartbeat=1s") as (box, _):
+        sandbox = box.status()["sandbox"]
+        end = lambda: json.loads(world.api("GET", f"/sandboxes/{sandbox}"))["endAt"]
+        with at_work(box) as work:
+            for seconds in (3600, -3600):
+                ahead(seconds)
+                for _ in range(3):
+                    first = end()
+                    wait_until(lambda last=first: end() != last, 10, "its life goes on")
+                off = datetime.datetime.fromisoformat(end()).timestamp() - time.time() - seconds
+                check(abs(off) < 60, off)
+            work.send("finish")
+            equal(work.recv() | {"call": ask(box)[0]}, NOTHING)
+        kinds = {e["kind"] for e in box.events()}
+        check(not kinds & (LOST | {"resuming", "limit", "renewing"}), kinds)
+        equal(box.status()["sandbox"], sandbox)
+
+
+def test_all_of_this_machine_sleeps(world):
+    """As a virtual machine that is suspended: time goes on for everybody, and nobody counts it against the others."""
+    def sleep(box, _):
+        pids = [pid for pid, _ in guard.processes_of(world.env["XDG_STATE_HOME"])] + harness.below(world.local_server()["pid"])
+        try:
+            for pid in pids:
+                os.kill(pid, signal.SIGSTOP)
+            time.sleep(8)  # longer than a connection may be silent
+        finally:
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
+        call = ask(box)
+        equal(box.status()["link"]["reconnects"], 0)
+        return call
+    breaks(world, sleep, NOTHING, way=direct)
 
 
 # The six that the plugins before had with a real sandbox, under their names.
@@ -283,6 +419,27 @@ def test_E2_paused_under_the_client(world):
         equal(box.status()["sandbox"], sandbox)
 
 
+def test_E3_killed(world):
+    """The next call has another sandbox, with what the host kept, and the next command has the notice."""
+    source = world.fresh("src")
+    with open(f"{source}/seed", "w", encoding="ascii") as f:
+        f.write("seed")
+    with world.sandbox(source, up=("-o", "sync.interval=1s")) as box:
+        sandbox = box.status()["sandbox"]
+        box.write("made", b"x")
+        # One that is taken by itself.
+        wait_until(lambda: json.loads(world.rsb("snapshot", "list", "--json", box.name).stdout)["snapshots"], 30, "a snapshot")
+        world.api("DELETE", f"/sandboxes/{sandbox}")
+        call, took = ask(box)
+        equal(call, "ENOENT")
+        check(took < 30, took)
+        equal((box.read("seed"), box.read("made")), (b"seed", b"x"))
+        r = box.exec("cat", "seed")
+        equal(r.stdout, b"seed")
+        check(b"files and directories are back as they were at " in r.stderr, r.stderr)
+        check(box.status()["sandbox"] != sandbox, "another sandbox")
+
+
 def test_E4_five_hundred_files(world):
     with world.sandbox() as box:
         for i in range(500):
@@ -302,6 +459,19 @@ def test_E5_in_and_out(world):
         box.sh("echo made > made")
         world.rsb("sync", "out", box.name)
         equal(sorted(os.listdir(source)), ["made", "main", "node_modules"])
+
+
+def test_E6_custom_syncs(world):
+    source, seen = world.fresh("src"), world.fresh("seen")
+    options = [f"sync.{way}_command=echo $RSB_SYNC_DIRECTION $RSB_SANDBOX $RSB_DIR >> {seen}/calls; {what}"
+               for way, what in (("in", "rsb-exec -q touch brought"), ("out", 'rsb-exec -q ls > "$RSB_DIR/there"'))]
+    with world.sandbox(source, up=("-o", options[0])) as box:
+        equal(os.listdir(box.mount), ["brought"])
+        world.rsb("down", "--kill", "-o", options[1], box.name)
+        with open(f"{seen}/calls", encoding="ascii") as f:
+            equal(f.read().split("\n"), [f"in {box.name} {source}", f"out {box.name} {source}", ""])
+        with open(f"{source}/there", encoding="ascii") as f:
+            equal(f.read(), "brought\n")
 
 
 harness.main(globals())

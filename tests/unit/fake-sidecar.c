@@ -146,7 +146,11 @@ serve(struct fake_sidecar *fake, const struct rsb_msg *msg)
 static int
 take_hello(struct fake_sidecar *fake, struct rsb_bytes frame)
 {
-	struct rsb_welcome welcome = { .cmd_uid = 1000, .cmd_gid = 1000 };
+	struct rsb_welcome welcome = {
+		.cmd_uid = 1000,
+		.cmd_gid = 1000,
+		.wall_sec = rsb_wall_ns() / RSB_NSEC_PER_SEC + FAKE_AHEAD_S,
+	};
 	struct rsb_buf out = { 0 };
 	struct rsb_stream_state state;
 	struct rsb_hello hello;

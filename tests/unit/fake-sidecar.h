@@ -17,6 +17,8 @@
 
 #include "util/secret.h"
 
+#define FAKE_AHEAD_S 3600 /* its clock, of this machine's */
+
 struct fake_sidecar;
 
 struct fake_sidecar *fake_sidecar_new(const struct rsb_secret *key);

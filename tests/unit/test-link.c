@@ -70,12 +70,15 @@ START_TEST(answers_calls_and_says_who_is_there)
 
 	host_init(&host, SEC);
 	ck_assert_int_eq(rsb_link_facts(host.link, &facts), -ENOTCONN);
+	ck_assert_int_eq(rsb_link_skew_ns(host.link), 0);
 	dial_and_wait(&host);
 	ck_assert_int_eq(getattr(&host, 42, &ino), 0);
 	ck_assert_uint_eq(ino, 42);
 	ck_assert_int_eq(rsb_link_facts(host.link, &facts), 0);
 	ck_assert_str_eq(facts.workspace, "/w");
 	ck_assert_uint_eq(facts.cmd_uid, 1000);
+	ck_assert_int_gt(rsb_link_skew_ns(host.link), (FAKE_AHEAD_S - 30) * (int64_t)SEC);
+	ck_assert_int_lt(rsb_link_skew_ns(host.link), (FAKE_AHEAD_S + 30) * (int64_t)SEC);
 	rsb_link_stats(host.link, &stats);
 	ck_assert_uint_eq(stats.calls, 1);
 	ck_assert_uint_eq(stats.replies, 1);
