@@ -267,13 +267,15 @@ undo_dir(struct rsb_publish *publish, const struct step *step)
 {
 	const char *name;
 	rsb_autoclose int dir = rsb_beneath_parent(publish->root_fd, step->path, &name);
+	int r = 0;
 
 	if (dir < 0)
 		return;
 	if (step->kind == MADE_DIR)
-		(void)unlinkat(dir, name, AT_REMOVEDIR);
+		r = unlinkat(dir, name, AT_REMOVEDIR);
 	else if (mkdirat(dir, name, step->mode) == 0)
-		(void)fchmodat(dir, name, step->mode, 0);
+		r = fchmodat(dir, name, step->mode, 0);
+	(void)r;
 }
 
 void

@@ -64,6 +64,7 @@ static void
 may_use_dir(struct pt *t, const void *arg)
 {
 	const struct asking *a = arg;
+	int r;
 
 	if (pt_skip_unless_root(t))
 		return;
@@ -75,8 +76,9 @@ may_use_dir(struct pt *t, const void *arg)
 		"mode");
 	pt_become(t, a->whom->uid, a->whom->gid);
 	pt_list(t, "list", "d");
-	pt_did(t, "chdir", chdir("d"));
-	(void)chdir("..");
+	r = chdir("d");
+	pt_did(t, "chdir", r);
+	pt_need(t, r < 0 || chdir("..") == 0, "back");
 	pt_show(t, "stat", "d/inside");
 	pt_did(t, "absent", access("d/none", F_OK));
 	pt_did(t, "open", open("d/inside", O_RDONLY | O_CLOEXEC));

@@ -44,7 +44,8 @@ remove_all(int dir_fd, const char *name)
 	if (unlinkat(dir_fd, name, 0) == 0 || errno == ENOENT)
 		return 0;
 	/* It may not be readable now. */
-	(void)fchmodat(dir_fd, name, 0700, 0);
+	if (fchmodat(dir_fd, name, 0700, 0) < 0)
+		return -errno;
 	fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
