@@ -238,16 +238,6 @@ release(struct rsb_relayed *proc, int error)
 }
 
 static void
-leave(struct rsb_relayed *proc)
-{
-	if (!proc->alive)
-		return;
-	proc->alive = false;
-	proc->relay->last_ns = rsb_loop_now(proc->relay->loop);
-	rsb_barrier_leave(proc->relay->barrier);
-}
-
-static void
 on_shown(void *arg, bool late)
 {
 	struct order *order = arg;
@@ -256,7 +246,7 @@ on_shown(void *arg, bool late)
 		rsb_warn("the mount may not show yet all that the command changed");
 	answer(order);
 	if (order->op == RSB_OP_tar_in) {
-		leave(order->proc);
+		rsb_relayed_leave(order->proc);
 		release(order->proc, -ESRCH);
 	}
 	end_order(order);
@@ -274,7 +264,7 @@ on_spawned(struct order *order)
 			end_tree(proc);
 	} else {
 		rsb_relayed_note_end(proc, order->error);
-		leave(proc);
+		rsb_relayed_leave(proc);
 		proc->freed = true;
 		release(proc, -ESRCH);
 	}
@@ -288,12 +278,12 @@ on_tree_ended(struct order *order)
 	union rsb_procreq tree = { .wait = { .what = RSB_WAIT_TREE } };
 	struct rsb_relayed *proc = order->proc;
 
-	/* Nobody knew: the link was given up. A new sidecar will not know it. */
-	if (order->error == -ENOTCONN && proc->alive) {
+	/* Nobody knew: the link was given up. A new sidecar, if one comes, will not know it. */
+	if (order->error == -ENOTCONN && proc->alive && !proc->relay->given_up) {
 		send_own(proc, RSB_OP_wait, &tree);
 	} else {
 		rsb_relayed_note_end(proc, order->error);
-		leave(proc);
+		rsb_relayed_leave(proc);
 	}
 	end_order(order);
 }
@@ -351,7 +341,7 @@ on_entered(void *arg, bool late)
 		rsb_codec_decode(rsb_ops[order->op].req, rsb_buf_view(&order->req), &req) < 0) {
 		order->error = proc->cut ? -ERESTART : -ECANCELED;
 		answer(order);
-		leave(proc);
+		rsb_relayed_leave(proc);
 		proc->freed = true;
 		release(proc, order->error);
 		end_order(order);

@@ -24,7 +24,10 @@ rsb_nodiscard int rsb_relay_recover(struct rsb_relay *relay);
  * not. Those that ran end by themselves, and are named (fuse/losses.h).
  */
 void rsb_relay_anew(struct rsb_relay *relay);
-/* No sidecar will be reached: who waits for output, and not for an answer, is told as well. */
+/*
+ * No sidecar will be reached: who waits for output, and not for an answer, is told as well, and
+ * commands count as ended.
+ */
 void rsb_relay_give_up(struct rsb_relay *relay);
 /* Commands of which something may live; or those whose client is still there. */
 size_t rsb_relay_count(const struct rsb_relay *relay, bool attended);

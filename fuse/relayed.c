@@ -154,15 +154,27 @@ rsb_relay_anew(struct rsb_relay *relay)
 }
 
 void
+rsb_relayed_leave(struct rsb_relayed *proc)
+{
+	if (!proc->alive)
+		return;
+	proc->alive = false;
+	proc->relay->last_ns = rsb_loop_now(proc->relay->loop);
+	rsb_barrier_leave(proc->relay->barrier);
+}
+
+void
 rsb_relay_give_up(struct rsb_relay *relay)
 {
 	struct rsb_list *pos;
 
+	relay->given_up = true;
 	rsb_list_for_each (pos, &relay->procs) {
 		struct rsb_relayed *proc = rsb_list_entry(pos, struct rsb_relayed, all);
 
 		if (proc->pipe)
 			rsb_pipe_give_up(proc->pipe);
+		rsb_relayed_leave(proc);
 	}
 }
 

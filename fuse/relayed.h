@@ -28,6 +28,7 @@ struct rsb_relay {
 	size_t n_proc;
 	uint64_t grace_ms;
 	uint64_t last_ns; /* when nothing of a command lived any more */
+	bool given_up;    /* no sidecar comes any more */
 };
 
 struct rsb_relayed {
@@ -56,6 +57,8 @@ rsb_nodiscard int rsb_relayed_new(struct rsb_relay *relay, struct rsb_guest *cli
 rsb_nodiscard int rsb_relayed_restore(
 	struct rsb_relay *relay, struct rsb_shared_proc *shared, struct rsb_relayed **ret_proc);
 void rsb_relayed_free(struct rsb_relayed *proc);
+/* Nothing of it lives any more; or nobody will ever say that. */
+void rsb_relayed_leave(struct rsb_relayed *proc);
 /* Its client is gone, or asks no more for it. */
 void rsb_relayed_part(struct rsb_relayed *proc);
 /* What it left running has no place: whether it is to be ended, which is noted then. */

@@ -266,7 +266,8 @@ recreate(struct rsb_keeper *keeper)
 	r = rsb_state_load(keeper->env.dir, &state, &keeper->why);
 	if (r == 0 && strcmp(state.sandbox_id, keeper->saved.sandbox_id) == 0) {
 		rsb_steps_say(keeper, "recreating",
-			"the sandbox does not exist any more; another one is made of the last snapshot");
+			"the sandbox does not exist any more; another one is made of its last "
+			"snapshot, if there is one");
 		r = rsb_recreate(&keeper->env, &how, &state, &keeper->why);
 	}
 	return r < 0 ? r : move_to(keeper, &state);

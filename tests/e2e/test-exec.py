@@ -12,7 +12,7 @@ import threading
 import time
 
 import harness
-from harness import check, equal
+from harness import answer, check, equal, named
 
 
 def test_it_ran_there(world):
@@ -246,6 +246,20 @@ def test_the_daemon_ends_in_order_with_commands(world):
                 equal(p.wait(timeout=60), 125)
             box.end()
         equal(p.wait(timeout=60), 125)
+
+
+def test_no_daemon_stays_for_commands_of_a_sandbox_that_is_gone(world):
+    def daemons():
+        return {p for p, c in harness.processes_of(world.env["XDG_STATE_HOME"]) if "rsb-mount" in c}
+
+    with named(world, "gone") as name:
+        world.rsb("create", name)
+        p = subprocess.Popen(["rsb-exec", "-o", "exec.linger=1s", "-s", name, "sh", "-c", "echo runs; exec sleep 300"],
+                             env=world.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        equal(p.stdout.readline(), b"runs\n")
+        world.api("DELETE", f"/sandboxes/{answer(world.rsb('status', '--json', name))['sandbox']}")
+        equal((p.communicate(timeout=60)[0], p.returncode), (b"", 125))
+        harness.wait_until(lambda: not daemons(), 20, "it ends by itself")
 
 
 def test_two_hundred_at_once(world):
