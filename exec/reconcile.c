@@ -12,7 +12,8 @@
 #include "exec/where.h"
 #include "keeper/gitout.h"
 #include "keeper/manifest.h"
-#include "keeper/syncout.h"
+#include "keeper/stage.h"
+#include "keeper/syncbeside.h"
 #include "util/beneath.h"
 #include "util/cleanup.h"
 #include "util/str.h"
@@ -28,6 +29,8 @@ struct resolve {
 	bool looked;
 	int root_fd;
 	char *last_unit; /* that was counted */
+	/* Of a directory that takes the place of a file: what is in it is new, too. Of old. */
+	const char *replaced;
 	struct rsb_reconciled resolved;
 };
 
@@ -86,7 +89,7 @@ static int
 settle_files(const char *dir, const char *path, const struct rsb_tree_leaf *leaf, bool theirs)
 {
 	rsb_autoclose int root = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	rsb_autofree char *beside = rsb_sync_conflict_path(path);
+	rsb_autofree char *beside = rsb_syncbeside_name(path);
 	const char *name, *beside_name;
 	rsb_autoclose int folder = -1;
 	rsb_autoclose int beside_folder = -1;
@@ -191,6 +194,28 @@ resolve_in_unit(struct resolve *resolve, struct rsb_tree_leaf *leaf, size_t root
 		       : rsb_tree_add(&resolve->next, leaf);
 }
 
+/* The copy goes in any case: the next sync brings what is there then. */
+static int
+resolve_dir(struct resolve *resolve, struct rsb_tree_leaf *leaf)
+{
+	rsb_autofree char *beside = rsb_syncbeside_name(leaf->path);
+	int r = beside ? rsb_stage_remove(resolve->root_fd, beside) : -ENOMEM;
+
+	if (r < 0)
+		return r;
+	if (resolve->what->theirs)
+		resolve->replaced = leaf->path;
+	return resolve_in_unit(resolve, leaf, strlen(leaf->path));
+}
+
+static bool
+is_replaced(const struct resolve *resolve, const char *path)
+{
+	size_t n = resolve->replaced ? strlen(resolve->replaced) : 0;
+
+	return n && strncmp(path, resolve->replaced, n) == 0 && path[n] == '/';
+}
+
 static int
 resolve_leaf(struct resolve *resolve, struct rsb_tree_leaf *leaf)
 {
@@ -198,10 +223,12 @@ resolve_leaf(struct resolve *resolve, struct rsb_tree_leaf *leaf)
 	struct rsb_gitout_place place;
 	int r;
 
+	if (is_replaced(resolve, leaf->path))
+		return 0;
 	if (is_meant(resolve, leaf->path) && is_in_unit(resolve, leaf, &place))
 		return resolve_in_unit(resolve, leaf, place.root);
 	if (leaf->conflict && S_ISDIR(leaf->mode) && is_meant(resolve, leaf->path))
-		return resolve_in_unit(resolve, leaf, strlen(leaf->path));
+		return resolve_dir(resolve, leaf);
 	if (leaf->conflict && is_meant(resolve, leaf->path)) {
 		r = settle_files(what->dir, leaf->path, leaf, what->theirs);
 		if (r < 0)
