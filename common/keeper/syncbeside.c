@@ -36,18 +36,8 @@ rsb_syncbeside_path(const struct rsb_syncplan_job *job)
 static bool
 may_clash(const struct rsb_syncplan_job *job)
 {
-	return job->at.here && !S_ISDIR(job->at.here->mode) &&
-	       rsb_tree_leaf_is(job->at.there, S_IFDIR) && !job->held && !job->unknown &&
-	       (job->act == RSB_MERGE_CONFLICT || job->act == RSB_MERGE_GIVE);
-}
-
-/* Of a directory that was in conflict already: whether it is as it was put beside then. */
-static bool
-is_news(const struct rsb_syncplan_job *job, bool open)
-{
-	const enum rsb_merge_did did = rsb_merge_did(job->at.base, job->at.there, RSB_MERGE_THERE);
-
-	return did == RSB_MERGE_CHANGED || (open && did == RSB_MERGE_GONE);
+	return job->at.here && job->at.there && !job->held && !job->unknown &&
+	       S_ISDIR(job->at.here->mode) != S_ISDIR(job->at.there->mode);
 }
 
 static bool
@@ -58,14 +48,42 @@ is_in(const struct rsb_syncplan_job *job, const struct rsb_syncplan_job *top)
 	return strncmp(job->at.path, top->at.path, size) == 0 && job->at.path[size] == '/';
 }
 
+/* Whether something in the directory has changed; open: since it was put beside. */
+static bool
+has_news(const struct rsb_syncplan_job *job, enum rsb_merge_side side, bool open)
+{
+	const struct rsb_tree_leaf *leaf = side == RSB_MERGE_THERE ? job->at.there : job->at.here;
+	const enum rsb_merge_did did = rsb_merge_did(job->at.base, leaf, side);
+
+	return did == RSB_MERGE_CHANGED || (open && did == RSB_MERGE_GONE);
+}
+
+static bool
+is_conflict(const struct rsb_syncplan *plan, size_t top, size_t end, bool *ret_anew)
+{
+	const struct rsb_syncplan_job *jobs = plan->jobs;
+	const struct rsb_merge_path *at = &jobs[top].at;
+	const bool open = at->base && at->base->conflict;
+	const bool theirs = S_ISDIR(at->there->mode);
+	/* The other side did nothing but to make a file of the directory. */
+	const bool may = jobs[top].act == (theirs ? RSB_MERGE_GIVE : RSB_MERGE_TAKE);
+
+	*ret_anew = jobs[top].act == RSB_MERGE_CONFLICT;
+	for (size_t i = top + 1; i < end && may && !*ret_anew; i++)
+		*ret_anew = has_news(
+			&jobs[i], theirs ? RSB_MERGE_THERE : RSB_MERGE_HERE, open && theirs);
+	return open || *ret_anew;
+}
+
 static void
 plan_one(const struct rsb_syncplan *plan, struct rsb_syncplan_job *job, bool anew)
 {
+	job->inside = true;
 	if (job->unknown)
 		return;
-	job->act = anew && job->at.there ? RSB_MERGE_TAKE : RSB_MERGE_NOTHING;
+	job->act = anew && job->beside && job->at.there ? RSB_MERGE_TAKE : RSB_MERGE_NOTHING;
 	/* As it was then. */
-	job->kept = !anew;
+	job->kept = job->beside && !anew;
 	job->object = false;
 	job->unsure = false;
 	rsb_syncplan_judge(plan, job);
@@ -76,24 +94,24 @@ rsb_syncbeside_plan(struct rsb_syncplan *plan)
 {
 	for (size_t i = 0; i < plan->n; i++) {
 		struct rsb_syncplan_job *top = &plan->jobs[i];
-		const bool open = top->at.base && top->at.base->conflict;
-		bool anew = top->act == RSB_MERGE_CONFLICT;
 		size_t end = i + 1;
+		bool anew;
 
 		if (!may_clash(top))
 			continue;
-		for (; end < plan->n && is_in(&plan->jobs[end], top); end++)
-			anew = anew || is_news(&plan->jobs[end], open);
-		/* Nothing but the file is new. */
-		if (!open && !anew)
+		while (end < plan->n && is_in(&plan->jobs[end], top))
+			end++;
+		if (!is_conflict(plan, i, end, &anew))
 			continue;
-		if (anew)
+		if (S_ISDIR(top->at.there->mode))
+			for (size_t k = i; k < end; k++)
+				plan->jobs[k].beside = strlen(top->at.path);
+		if (anew) {
 			top->act = RSB_MERGE_CONFLICT;
-		for (; i < end; i++) {
-			plan->jobs[i].beside = strlen(top->at.path);
-			if (&plan->jobs[i] != top)
-				plan_one(plan, &plan->jobs[i], anew);
+			rsb_syncplan_judge(plan, top);
 		}
+		while (++i < end)
+			plan_one(plan, &plan->jobs[i], anew);
 		i--;
 	}
 }
@@ -136,7 +154,7 @@ rsb_syncbeside_put(
 
 	if (!top || !path)
 		return -ENOMEM;
-	if (!rsb_syncbeside_is_inside(job))
+	if (!job->inside)
 		return job->act == RSB_MERGE_CONFLICT ? put_top(plan, publish, job, path) : 0;
 	if (job->act != RSB_MERGE_TAKE || !rsb_syncplan_find(plan, top)->done)
 		return 0;

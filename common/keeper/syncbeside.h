@@ -3,22 +3,14 @@
 #define RSB_SYNCBESIDE_H
 
 /*
- * A directory of the sandbox where a file is here, in conflict: all that may come of it is put
- * beside the file, in a directory of our own. It is of one moment: when something in it has
- * changed there, all of it is put anew.
+ * A directory on one side and a file on the other, in conflict as one: whatever is in the directory
+ * is neither brought nor given nor removed by itself. A directory of the sandbox, or what may come
+ * of it, is put beside the file here, in a directory of our own. It is of one moment: when
+ * something in it has changed there, all of it is put anew.
  */
-
-#include <stdbool.h>
 
 #include "keeper/publish.h"
 #include "keeper/syncplan.h"
-
-/* A job about what is in such a directory: whatever is told of that is told of all. */
-static inline bool
-rsb_syncbeside_is_inside(const struct rsb_syncplan_job *job)
-{
-	return job->beside && job->at.path[job->beside];
-}
 
 /* Where theirs is put, of path. Caller frees; NULL: no memory. */
 char *rsb_syncbeside_name(const char *path);

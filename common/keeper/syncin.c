@@ -8,7 +8,6 @@
 #include "keeper/fartree.h"
 #include "keeper/gitconfig.h"
 #include "keeper/manifest.h"
-#include "keeper/syncbeside.h"
 #include "keeper/syncfetch.h"
 #include "util/cleanup.h"
 
@@ -121,7 +120,7 @@ choose(struct in *in, const struct rsb_syncplan_job *job)
 	if (job->unit == RSB_SYNCPLAN_UNIT_FIRST)
 		tell_path(in, RSB_SYNCOUT_CONFLICTS, rsb_syncplan_unit(job, path),
 			RSB_SYNCPLAN_UNIT_WHY);
-	if ((job->unit && !job->object) || rsb_syncbeside_is_inside(job))
+	if ((job->unit && !job->object) || job->inside)
 		return 0;
 	if (job->unknown && !job->held)
 		tell(in, RSB_SYNCOUT_MISSED, job, "its directory cannot be read");

@@ -261,8 +261,10 @@ why_conflict(const struct rsb_syncplan_job *job)
 		return "changed here, gone there";
 	if (!job->at.here)
 		return "gone here, changed there";
-	return S_ISDIR(job->at.there->mode) ? "a file here, a directory there"
-					    : "changed on both sides";
+	if (S_ISDIR(job->at.there->mode))
+		return "a file here, a directory there";
+	return S_ISDIR(job->at.here->mode) ? "a directory here, a file there"
+					   : "changed on both sides";
 }
 
 static void
@@ -275,8 +277,7 @@ tell_job(struct run *run, const struct rsb_syncplan_job *job)
 		tell(run, RSB_SYNCOUT_MISSED, job, "its directory cannot be read");
 	else if (job->held)
 		tell(run, job->missed ? RSB_SYNCOUT_MISSED : RSB_SYNCOUT_HELD, job, job->held);
-	else if (rsb_syncplan_stays(job) || job->act == RSB_MERGE_NOTHING ||
-		 rsb_syncbeside_is_inside(job))
+	else if (rsb_syncplan_stays(job) || job->act == RSB_MERGE_NOTHING || job->inside)
 		return; /* or told with its repository, or the directory */
 	else if (job->act == RSB_MERGE_TAKE && does)
 		tell(run, job->partly ? RSB_SYNCOUT_PARTLY : RSB_SYNCOUT_COMES, job, job->said);

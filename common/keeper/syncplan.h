@@ -40,7 +40,8 @@ struct rsb_syncplan_job {
 		RSB_SYNCPLAN_UNIT
 	} unit;
 	size_t unit_root;                   /* bytes of the path: the repository's directory */
-	size_t beside;                      /* the same, of one in conflict; keeper/syncbeside.h */
+	size_t beside;                      /* the same, of one that is put beside a file here */
+	bool inside;                        /* in a directory in conflict: keeper/syncbeside.h */
 	const struct rsb_tree_leaf *staged; /* what came of it; NULL: nothing */
 	bool done;                          /* here it is as there now */
 };

@@ -108,6 +108,31 @@ def test_a_directory_that_changed_and_became_a_file(world):
         equal(tree(src), {b"d": ("dir",), b"d/a": ("file", 0o644, b"old"), b"d/b": ("file", 0o644, b"theirs"), b"e": ("file", 0o644, b"mine")})
 
 
+def test_a_directory_against_a_file(world):
+    """New here, or changed; in either case all of it stays until somebody decides."""
+    with project(world, a="old", b__a="old", b__b="old", c__a="old", d__a="old") as box:
+        src = pathlib.Path(box.source)
+        (src / "a").unlink()
+        put(src, a__new="mine", b__b="mine", d__a="mine")
+        box.sh("rm -r b c d; for n in a b c d; do echo -n theirs > $n; done")
+        answer = sync(world, box, "out", status=1)
+        equal((paths(answer, "conflicts"), paths(answer, "comes"), paths(answer, "goes")), (["a", "b", "d"], ["c"], ["c/a"]))
+        kept = {b"a": ("dir",), b"a/new": ("file", 0o644, b"mine"), b"b": ("dir",), b"b/a": ("file", 0o644, b"old"),
+                b"b/b": ("file", 0o644, b"mine"), b"c": ("file", 0o644, b"theirs"), b"d": ("dir",), b"d/a": ("file", 0o644, b"mine")}
+        copies = {name + b".rsb-conflict": ("file", 0o644, b"theirs") for name in (b"a", b"b", b"d")}
+        equal(tree(src), kept | copies)
+        for way in ("in", "out"):
+            equal(paths(sync(world, box, way, status=1), "conflicts"), ["a", "b", "d"])
+        equal(box.sh("cat a b d"), "theirs" * 3)
+        for path, whose in (("a", "--ours"), ("b", "--ours"), ("d", "--theirs")):
+            world.run("rsb", "sync", "resolve", path, whose, cwd=src)
+        equal(tree(src), kept)
+        equal(paths(sync(world, box, "out"), "goes"), ["d/a"])
+        sync(world, box, "in")
+        equal(tree(src), {k: v for k, v in kept.items() if k != b"d/a"} | {b"d": ("file", 0o644, b"theirs")})
+        equal(box.sh("cat a/new b/a b/b d"), "mineoldminetheirs")
+
+
 def test_names_of_copies_are_names_of_files_too(world):
     with project(world, x="old", y="old") as box:
         src = pathlib.Path(box.source)
