@@ -12,7 +12,8 @@
 #include "exec/where.h"
 #include "keeper/gitout.h"
 #include "keeper/manifest.h"
-#include "keeper/syncout.h"
+#include "keeper/stage.h"
+#include "keeper/syncbeside.h"
 #include "util/beneath.h"
 #include "util/cleanup.h"
 #include "util/str.h"
@@ -28,6 +29,8 @@ struct resolve {
 	bool looked;
 	int root_fd;
 	char *last_unit; /* that was counted */
+	/* A directory that was in conflict with a file: what is in it is as new. Of old. */
+	const char *clashed;
 	struct rsb_reconciled resolved;
 };
 
@@ -86,7 +89,7 @@ static int
 settle_files(const char *dir, const char *path, const struct rsb_tree_leaf *leaf, bool theirs)
 {
 	rsb_autoclose int root = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	rsb_autofree char *beside = rsb_sync_conflict_path(path);
+	rsb_autofree char *beside = rsb_syncbeside_name(path);
 	const char *name, *beside_name;
 	rsb_autoclose int folder = -1;
 	rsb_autoclose int beside_folder = -1;
@@ -191,6 +194,51 @@ resolve_in_unit(struct resolve *resolve, struct rsb_tree_leaf *leaf, size_t root
 		       : rsb_tree_add(&resolve->next, leaf);
 }
 
+/* The copy goes in any case: the next sync brings what is there then. */
+static int
+resolve_dir(struct resolve *resolve, struct rsb_tree_leaf *leaf)
+{
+	rsb_autofree char *beside = rsb_syncbeside_name(leaf->path);
+	int r = beside ? rsb_stage_remove(resolve->root_fd, beside) : -ENOMEM;
+
+	if (r < 0)
+		return r;
+	/* Ours goes over it, and over what it was. */
+	if (resolve->what->theirs)
+		resolve->clashed = leaf->path;
+	return resolve_in_unit(resolve, leaf, strlen(leaf->path));
+}
+
+static bool
+is_in(const char *path, const char *dir)
+{
+	size_t n = dir ? strlen(dir) : 0;
+
+	return n && strncmp(path, dir, n) == 0 && path[n] == '/';
+}
+
+/* Theirs is a file: with it all of the directory here is noted as synced, so that it goes. */
+static int
+resolve_dir_here(struct resolve *resolve, struct rsb_tree_leaf *leaf)
+{
+	rsb_autofree char *beside = rsb_syncbeside_name(leaf->path);
+	int r = beside ? rsb_stage_remove(resolve->root_fd, beside) : -ENOMEM;
+
+	if (r < 0)
+		return r;
+	resolve->clashed = leaf->path;
+	resolve->resolved.n++;
+	leaf->conflict = false;
+	if (!resolve->what->theirs)
+		return rsb_tree_add(&resolve->next, leaf);
+	resolve->resolved.later++;
+	r = take_later(resolve, leaf->path);
+	for (size_t i = 0; i < resolve->here.n && r >= 0; i++)
+		if (is_in(resolve->here.leaves[i].path, leaf->path))
+			r = take_later(resolve, resolve->here.leaves[i].path);
+	return r;
+}
+
 static int
 resolve_leaf(struct resolve *resolve, struct rsb_tree_leaf *leaf)
 {
@@ -198,10 +246,15 @@ resolve_leaf(struct resolve *resolve, struct rsb_tree_leaf *leaf)
 	struct rsb_gitout_place place;
 	int r;
 
+	if (is_in(leaf->path, resolve->clashed))
+		return 0;
 	if (is_meant(resolve, leaf->path) && is_in_unit(resolve, leaf, &place))
 		return resolve_in_unit(resolve, leaf, place.root);
 	if (leaf->conflict && S_ISDIR(leaf->mode) && is_meant(resolve, leaf->path))
-		return resolve_in_unit(resolve, leaf, strlen(leaf->path));
+		return resolve_dir(resolve, leaf);
+	if (leaf->conflict && is_meant(resolve, leaf->path) &&
+		rsb_tree_leaf_is(look_here(resolve, leaf->path), S_IFDIR))
+		return resolve_dir_here(resolve, leaf);
 	if (leaf->conflict && is_meant(resolve, leaf->path)) {
 		r = settle_files(what->dir, leaf->path, leaf, what->theirs);
 		if (r < 0)

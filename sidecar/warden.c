@@ -32,7 +32,7 @@ struct super {
 	/* When what is left counts as unkillable; 0: KILL has not begun, or it was told. */
 	uint64_t bound_ns;
 	uint64_t round_ns; /* the next KILL */
-	struct rsb_descend table[RSB_DESCEND_MAX];
+	struct rsb_procstat table[RSB_DESCEND_MAX];
 };
 
 static void

@@ -2,9 +2,10 @@
 #include "keeper/hook.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "util/cleanup.h"
 #include "util/clock.h"
@@ -70,24 +71,31 @@ rsb_hook_run(const struct rsb_hook *hook, struct rsb_diag *diag)
 	const char *const argv[] = { "/bin/sh", "-c", hook->command, NULL };
 	rsb_autofree const char **env = join(hook->env, hook->vars);
 	rsb_autoclose int pid_fd = -1;
-	const struct rsb_spawn spawn = { .argv = argv,
+	rsb_autoclose int leash = -1;
+	struct rsb_spawn spawn = { .argv = argv,
 		.env = env,
 		.cwd = hook->cwd,
 		.stdio = { -1, hook->quiet ? -1 : 2, hook->quiet ? -1 : 2 },
 		.setsid = 1 };
+	int ends[2];
 	pid_t pid;
 	int r, status;
 
 	if (!env)
 		return -ENOMEM;
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	leash = ends[1];
+	spawn.leash_fd = &ends[0];
 	r = rsb_spawn(&spawn, &pid, &pid_fd);
+	(void)close(ends[0]);
 	if (r < 0)
 		return rsb_diag_set(
 			diag, r, "'%s' cannot be started: %s", hook->command, strerror(-r));
 	r = wait_for(pid_fd, hook);
-	/* What it left in its session ends with it only when it was not done. */
+	/* What it left in its session ends with it only when it was not done, or we are killed. */
 	if (r < 0)
-		(void)kill(-pid, SIGKILL);
+		(void)close(rsb_steal_fd(&leash));
 	status = rsb_spawn_wait(pid);
 	if (r == -ETIMEDOUT)
 		return rsb_diag_set(diag, r, "'%s' took longer than %llu s and was ended",

@@ -4,7 +4,8 @@
 
 /*
  * Runs a command of the user's configuration: by /bin/sh -c, in a session of its own, with the
- * caller's environment and some variables more, and not for longer than it may.
+ * caller's environment and some variables more, and not for longer than it may, or than we live: if
+ * we are killed, all of its session is.
  */
 
 #include <stdbool.h>

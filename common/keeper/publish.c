@@ -164,8 +164,8 @@ rsb_publish_dir(struct rsb_publish *publish, const char *path)
 	return r == -EEXIST ? 0 : r;
 }
 
-static int
-move_aside(struct rsb_publish *publish, const char *path)
+int
+rsb_publish_away(struct rsb_publish *publish, const char *path)
 {
 	char trash[TRASH_SIZE];
 	struct step *step;
@@ -226,7 +226,7 @@ rsb_publish_put(struct rsb_publish *publish, const char *path, const char *stage
 		r = swap(publish, path, staged, expected);
 	/* A file system that cannot exchange. */
 	if (r == -EINVAL || r == -ENOSYS) {
-		r = move_aside(publish, path);
+		r = rsb_publish_away(publish, path);
 		if (r == 0)
 			r = move_in(publish, path, staged);
 	}
@@ -238,7 +238,7 @@ rsb_publish_remove(struct rsb_publish *publish, const char *path, const struct r
 {
 	int r = check(publish->root_fd, path, expected, false);
 
-	return r < 0 ? r : move_aside(publish, path);
+	return r < 0 ? r : rsb_publish_away(publish, path);
 }
 
 int

@@ -31,6 +31,8 @@ rsb_nodiscard int rsb_publish_put(struct rsb_publish *publish, const char *path,
 rsb_nodiscard int rsb_publish_remove(
 	struct rsb_publish *publish, const char *path, const struct rsb_stamp *expected);
 rsb_nodiscard int rsb_publish_remove_dir(struct rsb_publish *publish, const char *path);
+/* Whatever is there, with all that is in it. */
+rsb_nodiscard int rsb_publish_away(struct rsb_publish *publish, const char *path);
 /* Everything so far, from the last to the first. */
 void rsb_publish_undo(struct rsb_publish *publish);
 

@@ -10,6 +10,7 @@
 #include "keeper/fartree.h"
 #include "keeper/manifest.h"
 #include "keeper/stage.h"
+#include "keeper/syncbeside.h"
 #include "util/cleanup.h"
 
 void
@@ -22,7 +23,7 @@ rsb_sides_done(struct rsb_sides *sides)
 	*sides = (struct rsb_sides){ 0 };
 }
 
-/* What a sync put beside a file that is in conflict is no file of the tree. */
+/* What a sync put beside a file that is in conflict is no part of the tree. */
 static int
 leave_copies(struct rsb_sides *sides)
 {
@@ -31,9 +32,9 @@ leave_copies(struct rsb_sides *sides)
 	for (size_t i = 0; i < base->n; i++) {
 		rsb_autofree char *path = NULL;
 
-		if (!base->leaves[i].conflict || S_ISDIR(base->leaves[i].mode))
+		if (!base->leaves[i].conflict)
 			continue;
-		path = rsb_sync_conflict_path(base->leaves[i].path);
+		path = rsb_syncbeside_name(base->leaves[i].path);
 		if (!path)
 			return -ENOMEM;
 		if (!rsb_tree_find(base, path))

@@ -76,6 +76,22 @@ empty(int fd)
 	return r;
 }
 
+int
+rsb_stage_remove(int root_fd, const char *path)
+{
+	const char *name;
+	rsb_autoclose int dir = rsb_beneath_parent(root_fd, path, &name);
+	rsb_autoclose int fd = dir < 0 ? -1 : rsb_beneath_open(dir, name, O_RDONLY | O_DIRECTORY);
+	int r;
+
+	if (dir < 0)
+		return dir == -ENOENT ? 0 : dir;
+	r = fd < 0 ? 0 : empty(fd);
+	if (r >= 0 && unlinkat(dir, name, fd < 0 ? 0 : AT_REMOVEDIR) < 0 && errno != ENOENT)
+		r = -errno;
+	return r;
+}
+
 /* ---- what was left ---- */
 
 static bool

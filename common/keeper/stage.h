@@ -16,6 +16,8 @@ struct rsb_stage;
 
 /* Removes what nobody uses any more, of whatever sandbox, as far as we may. */
 void rsb_stage_sweep(int root_fd);
+/* Removes path, if it is there, with all that is in it. */
+rsb_nodiscard int rsb_stage_remove(int root_fd, const char *path);
 /* root_fd: borrowed; name: of the sandbox. Errors of mkdir(2), with a sentence. */
 rsb_nodiscard int rsb_stage_open(
 	int root_fd, const char *name, struct rsb_stage **ret_stage, struct rsb_diag *diag);

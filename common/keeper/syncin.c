@@ -120,7 +120,7 @@ choose(struct in *in, const struct rsb_syncplan_job *job)
 	if (job->unit == RSB_SYNCPLAN_UNIT_FIRST)
 		tell_path(in, RSB_SYNCOUT_CONFLICTS, rsb_syncplan_unit(job, path),
 			RSB_SYNCPLAN_UNIT_WHY);
-	if (job->unit && !job->object)
+	if ((job->unit && !job->object) || job->inside)
 		return 0;
 	if (job->unknown && !job->held)
 		tell(in, RSB_SYNCOUT_MISSED, job, "its directory cannot be read");
@@ -128,6 +128,8 @@ choose(struct in *in, const struct rsb_syncplan_job *job)
 		tell(in, RSB_SYNCOUT_CONFLICTS, job, "changed on both sides");
 	else if ((gives || job->act == RSB_MERGE_REMOVE) && open)
 		tell(in, RSB_SYNCOUT_CONFLICTS, job, "not resolved yet");
+	else if (gives && job->missed)
+		tell(in, RSB_SYNCOUT_MISSED, job, job->held);
 	else if (gives) {
 		tell(in, RSB_SYNCOUT_COMES, job, NULL);
 		return rsb_tree_add(&in->wanted, job->at.here);
@@ -173,6 +175,49 @@ is_doubtful_conflict(const struct rsb_syncplan_job *job)
 	return job->act == RSB_MERGE_CONFLICT && rsb_syncfetch_unsure(job);
 }
 
+/* What is no directory takes the place of one. */
+static bool
+is_swap(const struct rsb_syncplan_job *job)
+{
+	return job->act == RSB_MERGE_GIVE && !S_ISDIR(job->at.here->mode) &&
+	       rsb_tree_leaf_is(job->at.there, S_IFDIR);
+}
+
+/* Whether all that is in the directory there goes. */
+static bool
+is_emptied(const struct rsb_syncplan *plan, size_t dir)
+{
+	const char *path = plan->jobs[dir].at.path;
+	size_t size = strlen(path);
+
+	for (size_t i = dir + 1; i < plan->n; i++) {
+		const struct rsb_syncplan_job *job = &plan->jobs[i];
+
+		if (strncmp(job->at.path, path, size) != 0 || job->at.path[size] != '/')
+			return true;
+		if (job->at.there && job->act != RSB_MERGE_REMOVE)
+			return false;
+	}
+	return true;
+}
+
+/* From the last to the first, so that a directory goes after what is in it. */
+static int
+choose_removed(struct in *in, struct rsb_syncplan *plan)
+{
+	int r = 0;
+
+	for (size_t i = plan->n; r >= 0 && i-- > 0;) {
+		const struct rsb_syncplan_job *job = &plan->jobs[i];
+
+		if (job->act == RSB_MERGE_REMOVE)
+			r = choose(in, job);
+		else if (is_swap(job) && rsb_tree_find(&in->wanted, job->at.path))
+			r = rsb_buf_append(&in->removed, job->at.path, strlen(job->at.path) + 1);
+	}
+	return r;
+}
+
 static int
 plan(struct in *in, const struct rsb_sync_far *far, struct rsb_diag *diag)
 {
@@ -188,12 +233,16 @@ plan(struct in *in, const struct rsb_sync_far *far, struct rsb_diag *diag)
 		r = rsb_syncplan_make(&sides.plan, diag);
 	if (r >= 0)
 		r = rsb_syncfetch_run(&fetch, diag);
-	for (size_t i = 0; r >= 0 && i < sides.plan.n; i++)
-		if (sides.plan.jobs[i].act != RSB_MERGE_REMOVE)
-			r = choose(in, &sides.plan.jobs[i]);
-	for (size_t i = sides.plan.n; r >= 0 && i-- > 0;)
-		if (sides.plan.jobs[i].act == RSB_MERGE_REMOVE)
-			r = choose(in, &sides.plan.jobs[i]);
+	for (size_t i = 0; r >= 0 && i < sides.plan.n; i++) {
+		struct rsb_syncplan_job *job = &sides.plan.jobs[i];
+
+		if (is_swap(job) && !is_emptied(&sides.plan, i))
+			rsb_syncplan_miss(job, "a directory there holds something of its own");
+		if (job->act != RSB_MERGE_REMOVE)
+			r = choose(in, job);
+	}
+	if (r >= 0)
+		r = choose_removed(in, &sides.plan);
 	return r < 0 || in->out->dry_run
 		       ? r
 		       : rsb_fartree_remove(sides.haul, rsb_buf_view(&in->removed), diag);

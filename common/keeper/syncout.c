@@ -11,6 +11,7 @@
 
 #include "keeper/manifest.h"
 #include "keeper/publish.h"
+#include "keeper/syncbeside.h"
 #include "keeper/syncfetch.h"
 #include "util/beneath.h"
 #include "util/cleanup.h"
@@ -34,16 +35,6 @@ run_done(struct run *run)
 	rsb_publish_free(run->publish);
 	rsb_syncfetch_done(&run->fetch);
 	rsb_sides_done(&run->sides);
-}
-
-char *
-rsb_sync_conflict_path(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	size_t dir = slash ? (size_t)(slash + 1 - path) : 0;
-	size_t name = rsb_min(strlen(path + dir), NAME_MAX - strlen(RSB_SYNC_CONFLICT));
-
-	return rsb_str_printf("%.*s%s", (int)(dir + name), path, RSB_SYNC_CONFLICT);
 }
 
 /* ---- what is done ---- */
@@ -100,7 +91,7 @@ clear(struct run *run, struct rsb_syncplan_job *job)
 static int
 put_beside(struct run *run, struct rsb_syncplan_job *job)
 {
-	rsb_autofree char *path = rsb_sync_conflict_path(job->at.path);
+	rsb_autofree char *path = rsb_syncbeside_name(job->at.path);
 	const char *name;
 	rsb_autoclose int dir =
 		path ? rsb_beneath_parent(run->sides.root_fd, path, &name) : -ENOMEM;
@@ -116,6 +107,14 @@ put_beside(struct run *run, struct rsb_syncplan_job *job)
 		return 0;
 	}
 	there = fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	/* Theirs was a directory. */
+	if (there && S_ISDIR(st.st_mode) && job->at.base && job->at.base->conflict) {
+		int r = rsb_publish_away(run->publish, path);
+
+		if (r < 0)
+			return r;
+		there = false;
+	}
 	if (there)
 		old = (struct rsb_stamp){ .ino = st.st_ino,
 			.mtime_ns = (int64_t)st.st_mtim.tv_sec * (int64_t)RSB_NSEC_PER_SEC +
@@ -157,10 +156,11 @@ bring(struct run *run, struct rsb_syncplan_job *job)
 
 	if (rsb_syncplan_stays(job))
 		return 0;
-	if (job->act == RSB_MERGE_CONFLICT) {
+	if (job->beside) {
+		r = rsb_syncbeside_put(run->plan, run->publish, job);
+	} else if (job->act == RSB_MERGE_CONFLICT) {
 		r = job->staged ? put_beside(run, job) : 0;
-		job->done = r >= 0 && !job->held &&
-			    (job->staged || !at->there || S_ISDIR(at->there->mode));
+		job->done = r >= 0 && !job->held && (job->staged || !at->there);
 	} else if (job->act != RSB_MERGE_TAKE || (!job->staged && !S_ISDIR(at->there->mode))) {
 		return 0;
 	} else {
@@ -181,11 +181,14 @@ finish(struct run *run)
 {
 	for (size_t i = run->plan->n; i-- > 0;) {
 		const struct rsb_syncplan_job *job = &run->plan->jobs[i];
+		rsb_autofree char *beside = NULL;
 		rsb_autoclose int fd = -1;
 
 		if (!job->done || job->act != RSB_MERGE_TAKE || !S_ISDIR(job->at.there->mode))
 			continue;
-		fd = rsb_beneath_open(run->sides.root_fd, job->at.path, O_RDONLY | O_DIRECTORY);
+		beside = job->beside ? rsb_syncbeside_path(job) : NULL;
+		fd = rsb_beneath_open(
+			run->sides.root_fd, beside ? beside : job->at.path, O_RDONLY | O_DIRECTORY);
 		if (fd >= 0)
 			(void)fchmod(fd, job->at.there->mode & 01777);
 	}
@@ -258,9 +261,10 @@ why_conflict(const struct rsb_syncplan_job *job)
 		return "changed here, gone there";
 	if (!job->at.here)
 		return "gone here, changed there";
-	return S_ISDIR(job->at.there->mode)
-		       ? "a file here, a directory there, which is not put beside it"
-		       : "changed on both sides";
+	if (S_ISDIR(job->at.there->mode))
+		return "a file here, a directory there";
+	return S_ISDIR(job->at.here->mode) ? "a directory here, a file there"
+					   : "changed on both sides";
 }
 
 static void
@@ -273,8 +277,8 @@ tell_job(struct run *run, const struct rsb_syncplan_job *job)
 		tell(run, RSB_SYNCOUT_MISSED, job, "its directory cannot be read");
 	else if (job->held)
 		tell(run, job->missed ? RSB_SYNCOUT_MISSED : RSB_SYNCOUT_HELD, job, job->held);
-	else if (rsb_syncplan_stays(job) || job->act == RSB_MERGE_NOTHING)
-		return; /* or told with its repository */
+	else if (rsb_syncplan_stays(job) || job->act == RSB_MERGE_NOTHING || job->inside)
+		return; /* or told with its repository, or the directory */
 	else if (job->act == RSB_MERGE_TAKE && does)
 		tell(run, job->partly ? RSB_SYNCOUT_PARTLY : RSB_SYNCOUT_COMES, job, job->said);
 	else if (job->act == RSB_MERGE_DROP && does)

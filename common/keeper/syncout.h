@@ -55,7 +55,4 @@ struct rsb_syncout_stats {
 rsb_nodiscard int rsb_sync_out(const struct rsb_syncout *out, const struct rsb_sync_far *far,
 	struct rsb_syncout_stats *ret_stats, struct rsb_diag *diag);
 
-/* Where theirs is kept, of a file that is in conflict. Caller frees; NULL: no memory. */
-char *rsb_sync_conflict_path(const char *path);
-
 #endif

@@ -10,6 +10,7 @@
 
 #include "keeper/gitindex.h"
 #include "keeper/gitout.h"
+#include "keeper/syncbeside.h"
 #include "util/cleanup.h"
 #include "util/str.h"
 #include "util/walk.h"
@@ -159,6 +160,18 @@ decide_in_repository(const struct rsb_syncplan *plan, struct rsb_syncplan_job *j
 		job->act = RSB_MERGE_NOTHING;
 }
 
+void
+rsb_syncplan_judge(const struct rsb_syncplan *plan, struct rsb_syncplan_job *job)
+{
+	const struct rsb_merge_path *at = &job->at;
+	const bool comes = job->act == RSB_MERGE_TAKE && rsb_tree_leaf_is(at->there, S_IFREG);
+
+	job->filtered = comes && rsb_gitout_is_settings(at->path);
+	job->listed = comes && rsb_gitout_list(at->path) != RSB_GIT_NONE;
+	job->unsure = job->unsure || job->filtered || job->listed;
+	job->held = why_held(plan, job);
+}
+
 static void
 decide(const struct rsb_syncplan *plan, struct rsb_syncplan_job *job)
 {
@@ -184,12 +197,7 @@ decide(const struct rsb_syncplan *plan, struct rsb_syncplan_job *job)
 	job->unsure = there == RSB_MERGE_CHANGED &&
 		      (is_alike(at->there, at->base) || is_alike(at->there, at->here));
 	decide_in_repository(plan, job);
-	job->filtered = job->act == RSB_MERGE_TAKE && rsb_tree_leaf_is(at->there, S_IFREG) &&
-			rsb_gitout_is_settings(at->path);
-	job->listed = job->act == RSB_MERGE_TAKE && rsb_tree_leaf_is(at->there, S_IFREG) &&
-		      rsb_gitout_list(at->path) != RSB_GIT_NONE;
-	job->unsure = job->unsure || job->filtered || job->listed;
-	job->held = why_held(plan, job);
+	rsb_syncplan_judge(plan, job);
 }
 
 static int
@@ -225,10 +233,8 @@ add_job(void *arg, const struct rsb_merge_path *at)
 		return close_below(plan, at->path, NULL);
 	}
 	/* What is in a directory that cannot be here stays there. */
-	if (rsb_tree_leaf_is(at->there, S_IFDIR) && at->here && !S_ISDIR(at->here->mode) &&
-		(job->act == RSB_MERGE_CONFLICT || job->held || (at->base && at->base->conflict)))
-		return close_below(plan, at->path, stays);
-	return job->held && rsb_tree_leaf_is(at->there, S_IFDIR) && !at->here
+	return job->held && rsb_tree_leaf_is(at->there, S_IFDIR) &&
+			       (!at->here || !S_ISDIR(at->here->mode))
 		       ? close_below(plan, at->path, stays)
 		       : 0;
 }
@@ -241,6 +247,8 @@ rsb_syncplan_make(struct rsb_syncplan *plan, struct rsb_diag *diag)
 	};
 	int r = rsb_merge_walk(&trees, add_job, plan);
 
+	if (r >= 0)
+		rsb_syncbeside_plan(plan);
 	return r == -EBADMSG ? rsb_diag_set(diag, r,
 				       "the sandbox's list holds what is never synced: " OURS)
 			     : r;
@@ -286,6 +294,8 @@ settle(struct rsb_syncplan_job *job, const struct rsb_tree *staged)
 		job->staged = NULL;
 		return;
 	}
+	if (job->beside)
+		return;
 	if (at->here && rsb_tree_is_same(at->here, job->staged)) {
 		job->act = RSB_MERGE_NOTHING;
 	} else if (at->base && at->base->mode && rsb_tree_is_same(at->base, job->staged)) {

@@ -40,6 +40,8 @@ struct rsb_syncplan_job {
 		RSB_SYNCPLAN_UNIT
 	} unit;
 	size_t unit_root;                   /* bytes of the path: the repository's directory */
+	size_t beside;                      /* the same, of one that is put beside a file here */
+	bool inside;                        /* in a directory in conflict: keeper/syncbeside.h */
 	const struct rsb_tree_leaf *staged; /* what came of it; NULL: nothing */
 	bool done;                          /* here it is as there now */
 };
@@ -78,6 +80,8 @@ rsb_nodiscard int rsb_syncplan_make(struct rsb_syncplan *plan, struct rsb_diag *
  */
 void rsb_syncplan_settle(struct rsb_syncplan *plan, const struct rsb_tree *staged);
 
+/* What the rules say about a job whose act is known. */
+void rsb_syncplan_judge(const struct rsb_syncplan *plan, struct rsb_syncplan_job *job);
 /* NULL: there is none. */
 struct rsb_syncplan_job *rsb_syncplan_find(const struct rsb_syncplan *plan, const char *path);
 /* A job that is left as it is, by a rule or with its repository. After rsb_syncplan_settle(). */

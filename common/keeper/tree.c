@@ -99,13 +99,19 @@ rsb_tree_drop(struct rsb_tree *tree, const char *path)
 {
 	struct rsb_tree_leaf *leaf = rsb_tree_find(tree, path);
 	const struct rsb_tree_leaf *end = tree->leaves + tree->n;
+	const size_t size = strlen(path);
+	size_t n = 0;
 
 	if (!leaf)
 		return;
-	free(leaf->path);
-	free(leaf->target);
-	memmove(leaf, leaf + 1, (size_t)(end - leaf - 1) * sizeof(*leaf));
-	tree->n--;
+	do {
+		free(leaf[n].path);
+		free(leaf[n].target);
+		n++;
+	} while (leaf + n < end && strncmp(leaf[n].path, path, size) == 0 &&
+		 leaf[n].path[size] == '/');
+	memmove(leaf, leaf + n, (size_t)(end - leaf - (ptrdiff_t)n) * sizeof(*leaf));
+	tree->n -= n;
 }
 
 bool

@@ -55,7 +55,7 @@ void rsb_tree_done(struct rsb_tree *tree); /* zeroed memory is fine */
 
 /* Copies leaf behind the last. -EBADMSG: out of order; -ENOSPC: over a maximum; -ENOMEM. */
 rsb_nodiscard int rsb_tree_add(struct rsb_tree *tree, const struct rsb_tree_leaf *leaf);
-/* Takes it out, if it is there. */
+/* Takes it out, if it is there, with all that is in it. */
 void rsb_tree_drop(struct rsb_tree *tree, const char *path);
 /* NULL: there is none. Borrowed until the next add. */
 struct rsb_tree_leaf *rsb_tree_find(const struct rsb_tree *tree, const char *path);

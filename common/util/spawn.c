@@ -12,6 +12,7 @@
 
 #include "util/cleanup.h"
 #include "util/fd.h"
+#include "util/leash.h"
 #include "util/str.h"
 
 /* Above the standard three, so that dup2(2) onto one cannot hit the source of another. */
@@ -131,7 +132,9 @@ run_child(const struct rsb_spawn *spec, int error_fd)
 	r = fcntl(error_fd, F_DUPFD_CLOEXEC, FD_FREE_MIN);
 	if (r >= 0)
 		error_fd = r;
-	r = become(spec, error_fd);
+	r = spec->leash_fd ? rsb_leash_enter(*spec->leash_fd) : 0;
+	if (r == 0)
+		r = become(spec, error_fd);
 	(void)rsb_fd_write_full(error_fd, &r, sizeof(r)); /* the status says enough then */
 	_exit(127);
 }

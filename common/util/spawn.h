@@ -20,7 +20,8 @@ struct rsb_spawn {
 	int stdio[3];            /* borrowed; -1 = /dev/null */
 	const int *keep;         /* borrowed descriptors that keep their numbers */
 	size_t n_keep;
-	int setsid; /* 1: a new session */
+	int setsid;          /* 1: a new session */
+	const int *leash_fd; /* borrowed; with setsid: see util/leash.h; NULL: none */
 };
 
 /* ret_pidfd may be NULL; it is close-on-exec. The caller waits for the child. */

@@ -65,4 +65,18 @@ def test_a_command_is_run_for_each_event(world):
         wait_until(lambda: not harness.guard.is_alive(pid), 20, "it is gone")
 
 
+def test_a_command_ends_with_the_daemon(world):
+    """Also when that is killed, and with all that it has started."""
+    log = f"{world.tmp}/pids"
+    with world.sandbox() as box:
+        world.rsb("umount", box.name)
+        world.rsb("mount", "-o", f"notify.command=sleep 1000 & echo $! $$ >> {log}; wait", box.name, box.mount)
+        wait_until(lambda: os.path.exists(log) and os.path.getsize(log), 20, "it runs")
+        with open(log, encoding="ascii") as f:
+            pids = list(map(int, f.readline().split()))
+        equal([harness.guard.is_alive(pid) for pid in pids], [True, True])
+        os.kill(box.status()["pid"], signal.SIGKILL)
+        wait_until(lambda: not any(map(harness.guard.is_alive, pids)), 20, "nobody of it is left")
+
+
 harness.main(globals())

@@ -182,6 +182,21 @@ def test_interrupted_it_ends_with_us(world):
         world.rsb("sync", "out", box.name)
 
 
+def test_killed_it_takes_it_along(world):
+    with project(world, a="1") as (box, _):
+        where = world.fresh()
+        os.mkfifo(f"{where}/fifo")
+        with start(world, box, f"exec 7>{where}/fifo; sleep 1000 & rsb-exec -q sleep 1000 & rsb-exec -q true; echo there >&7; wait") as rsb:
+            with open(f"{where}/fifo", "rb") as end:
+                equal(end.readline(), b"there\n")
+                rsb.kill()
+                equal(end.read(), b"", "nobody of it is left")
+            equal(rsb.wait(timeout=20), -signal.SIGKILL)
+        # What it used goes on.
+        equal(box.sh("echo x"), "x\n")
+        world.rsb("sync", "out", box.name)
+
+
 def test_no_two_syncs_side_by_side(world):
     with project(world, a="1") as (box, _):
         where = pathlib.Path(world.fresh())

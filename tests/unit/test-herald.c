@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "keeper/herald.h"
@@ -115,6 +116,42 @@ START_TEST(is_ended_when_we_end)
 }
 END_TEST
 
+/* All of its session, that is; who left it meant to stay. */
+START_TEST(ends_with_who_was_killed)
+{
+	static const char command[] =
+		"setsid sh -c 'echo $$ >stays; exec sleep 1000' & while ! test -s stays; do :; done;"
+		"exec 3>fifo; sleep 1000 & bash -c 'set -m; sleep 1000 & echo ready >&3; wait' & wait";
+	rsb_autofree char *fifo = NULL;
+	rsb_autofree char *stays = NULL;
+	rsb_autofree char *text = NULL;
+	char said[8];
+	size_t size;
+	pid_t pid;
+	int fd;
+
+	setup();
+	fifo = rsb_str_path(dir, "fifo");
+	stays = rsb_str_path(dir, "stays");
+	ck_assert_int_eq(mkfifo(fifo, 0600), 0);
+	pid = fork();
+	ck_assert_int_ge(pid, 0);
+	if (pid == 0)
+		_exit(run(command, RSB_NSEC_PER_SEC * 60, -1, NULL) != 0);
+	fd = open(fifo, O_RDONLY | O_CLOEXEC);
+	ck_assert_int_eq(rsb_fd_read_full(fd, said, 6, &size), 0);
+	ck_assert_uint_eq(size, 6);
+	ck_assert_int_eq(kill(pid, SIGKILL), 0);
+	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+	ck_assert_int_eq(rsb_fd_read_full(fd, said, sizeof(said), &size), 0);
+	ck_assert_uint_eq(size, 0);
+	(void)close(fd);
+	ck_assert_int_eq(rsb_fd_read_file(AT_FDCWD, stays, 64, &text), 0);
+	ck_assert_int_eq(kill(atoi(text), SIGKILL), 0);
+	teardown();
+}
+END_TEST
+
 START_TEST(cannot_be_started_in_no_directory)
 {
 	static const char *const vars[] = { NULL };
@@ -205,6 +242,7 @@ main(void)
 		gives_variables_and_tells_the_status,
 		is_ended_when_it_takes_too_long,
 		is_ended_when_we_end,
+		ends_with_who_was_killed,
 		cannot_be_started_in_no_directory,
 		tells_of_events_in_their_order,
 		makes_nobody_wait,

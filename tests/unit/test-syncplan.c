@@ -83,6 +83,88 @@ START_TEST(each_of_three_sides)
 }
 END_TEST
 
+/* Acts of what is in a directory there, where a file is here. */
+START_TEST(a_directory_beside_a_file)
+{
+	static const struct {
+		bool open;         /* since an earlier sync */
+		const char *sides; /* of d, d/a and d/b: base, there */
+		enum rsb_merge_act acts[3];
+	} cases[] = {
+		{ false, "a--dab", { RSB_MERGE_CONFLICT, RSB_MERGE_TAKE, RSB_MERGE_TAKE } },
+		{ true, "dabdab", { RSB_MERGE_GIVE, RSB_MERGE_NOTHING, RSB_MERGE_NOTHING } },
+		{ true, "dabdac", { RSB_MERGE_CONFLICT, RSB_MERGE_TAKE, RSB_MERGE_TAKE } },
+		{ true, "dabda-", { RSB_MERGE_CONFLICT, RSB_MERGE_TAKE, RSB_MERGE_NOTHING } },
+		{ false, "dabdac", { RSB_MERGE_CONFLICT, RSB_MERGE_TAKE, RSB_MERGE_TAKE } },
+		{ false, "dabdab", { RSB_MERGE_GIVE, RSB_MERGE_REMOVE, RSB_MERGE_REMOVE } },
+	};
+	static const char *const paths[] = { "d", "d/a", "d/b" };
+
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(cases); i++) {
+		RSB_CLEANUP(rsb_syncplan_done) struct rsb_syncplan plan = { .root_fd = -1 };
+		struct rsb_tree *trees[] = { &plan.base, &plan.there };
+		struct rsb_diag diag = { 0 };
+
+		add(&plan.here, "d", FILE_MODE, 'z');
+		for (size_t side = 0; side < 2; side++)
+			for (size_t k = 0; k < 3; k++) {
+				char what = cases[i].sides[3 * side + k];
+
+				if (what != '-')
+					add(trees[side], paths[k], mode_of(what), what);
+			}
+		plan.base.leaves[0].conflict = cases[i].open;
+		ck_assert_int_eq(rsb_syncplan_make(&plan, &diag), 0);
+		ck_assert_uint_eq(plan.n, 3);
+		for (size_t k = 0; k < 3; k++) {
+			ck_assert_msg(plan.jobs[k].act == cases[i].acts[k], "%zu %s: %d", i,
+				paths[k], (int)plan.jobs[k].act);
+			ck_assert_uint_eq(plan.jobs[k].beside, i < 5);
+		}
+	}
+}
+END_TEST
+
+/* The same the other way round: what is in it stays here as it is. */
+START_TEST(a_directory_here_and_a_file)
+{
+	static const struct {
+		bool open;
+		const char *sides; /* of d, d/a and d/b: base, here */
+		enum rsb_merge_act acts[3];
+	} cases[] = {
+		{ false, "dabdab", { RSB_MERGE_TAKE, RSB_MERGE_DROP, RSB_MERGE_DROP } },
+		{ false, "dabda-", { RSB_MERGE_TAKE, RSB_MERGE_DROP, RSB_MERGE_NOTHING } },
+		{ false, "dabdac", { RSB_MERGE_CONFLICT, RSB_MERGE_NOTHING, RSB_MERGE_NOTHING } },
+		{ false, "da-dac", { RSB_MERGE_CONFLICT, RSB_MERGE_NOTHING, RSB_MERGE_NOTHING } },
+		{ false, "a--dab", { RSB_MERGE_CONFLICT, RSB_MERGE_NOTHING, RSB_MERGE_NOTHING } },
+		{ true, "z--dab", { RSB_MERGE_GIVE, RSB_MERGE_NOTHING, RSB_MERGE_NOTHING } },
+		{ false, "z--dab", { RSB_MERGE_GIVE, RSB_MERGE_GIVE, RSB_MERGE_GIVE } },
+	};
+	static const char *const paths[] = { "d", "d/a", "d/b" };
+
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(cases); i++) {
+		RSB_CLEANUP(rsb_syncplan_done) struct rsb_syncplan plan = { .root_fd = -1 };
+		struct rsb_tree *trees[] = { &plan.base, &plan.here };
+		struct rsb_diag diag = { 0 };
+
+		add(&plan.there, "d", FILE_MODE, 'z');
+		for (size_t side = 0; side < 2; side++)
+			for (size_t k = 0; k < 3; k++) {
+				char what = cases[i].sides[3 * side + k];
+
+				if (what != '-')
+					add(trees[side], paths[k], mode_of(what), what);
+			}
+		plan.base.leaves[0].conflict = cases[i].open;
+		ck_assert_int_eq(rsb_syncplan_make(&plan, &diag), 0);
+		for (size_t k = 0; k < plan.n; k++)
+			ck_assert_msg(plan.jobs[k].act == cases[i].acts[k], "%zu %s: %d", i,
+				paths[k], (int)plan.jobs[k].act);
+	}
+}
+END_TEST
+
 START_TEST(our_own_directory_is_refused)
 {
 	RSB_CLEANUP(rsb_syncplan_done) struct rsb_syncplan plan = { .root_fd = -1 };
@@ -313,9 +395,10 @@ END_TEST
 int
 main(void)
 {
-	const TTest *const tests[] = { each_of_three_sides, our_own_directory_is_refused,
-		links_that_lead_out, what_gives_git_orders, parts_of_a_repository,
-		settings_by_their_names, a_repository_is_one_but_for_its_objects };
+	const TTest *const tests[] = { each_of_three_sides, a_directory_beside_a_file,
+		a_directory_here_and_a_file, our_own_directory_is_refused, links_that_lead_out,
+		what_gives_git_orders, parts_of_a_repository, settings_by_their_names,
+		a_repository_is_one_but_for_its_objects };
 
 	return unit_run("syncplan", tests, RSB_ARRAY_SIZE(tests));
 }
