@@ -233,7 +233,8 @@ refuse_errno(struct files_call *call, int r, const char *path)
 		refuse(call, 507, "not enough disk space available", "");
 	else if (r == -EISDIR)
 		refuse(call, 400, "path is a directory: ", path);
-	else if (r == -EINVAL)
+	/* It opens while somebody reads from it. */
+	else if (r == -EINVAL || r == -ENXIO)
 		refuse(call, 400, "path is no regular file: ", path);
 	else if (r == -ETXTBSY)
 		refuse(call, 500, "the file is a program that runs: ", path);

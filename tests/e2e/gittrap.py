@@ -47,10 +47,12 @@ class Trap:
         name = os.path.basename(self.repo)
         return self.box.sh(f"set -e; cd {name}; {script.replace('@', name)}")
 
-    def work(self, cwd=None):
+    def work(self, cwd=None, until_sprung=False):
         """What people type; more of it than the promise names."""
         for command in GIT:
             git(self.box, *command.split(), cwd=cwd or self.repo)
+            if until_sprung and self.sprung():
+                return
         # A pager is for terminals. One of the repository's would win over this, which waits for no key.
         self.box.world.run("script", "-qec", "git log -1", "/dev/null", cwd=cwd or self.repo, check_status=None,
                            env={"PAGER": "cat"})

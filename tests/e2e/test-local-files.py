@@ -31,7 +31,7 @@ def files(s):
     eq(a.request("GET", "/files?path=x&username=nobody-here")[0], 401)
     a.text("mkfifo pipe; printf 0123456789 > ten; : > empty")
     eq(a.request("GET", "/files?path=pipe")[0], 400)
-    eq(a.put("pipe", b"x", user="user")[0], 500)
+    eq(a.put("pipe", b"x", user="user")[0], 400)
     eq(a.request("GET", "/files?path=empty")[::2], (200, b""))
     assert b"VmRSS" in a.request("GET", "/files?path=/proc/self/status")[2]
     for value, want in (("bytes=2-4", (206, b"234")), ("bytes=7-", (206, b"789")),
