@@ -276,11 +276,29 @@ filter(const struct rsb_gitallow *what, struct extras *extras, struct rsb_buf *v
 
 /* ---- judging ---- */
 
+#define WHY_REST_MAX 32u /* ", and N more" */
+
 struct look {
 	struct extras *extras;
 	char *why;
-	bool held;
+	size_t used; /* of why */
+	size_t n;    /* that are held */
+	size_t n_named;
 };
+
+/* All that fit: who accepts them accepts every one. Their number cannot be crowded out. */
+static void
+name_held(struct look *look, const char *name)
+{
+	const char *comma = look->n++ ? ", " : "";
+	const size_t room = RSB_GITALLOW_WHY_MAX - WHY_REST_MAX - look->used;
+
+	if (look->n_named + 1 < look->n || (look->used && strlen(comma) + strlen(name) >= room))
+		return;
+	(void)snprintf(look->why + look->used, room, "%s%s", comma, name);
+	look->used += strlen(look->why + look->used);
+	look->n_named++;
+}
 
 static int
 look_at(void *arg, const struct rsb_git_entry *entry)
@@ -288,10 +306,8 @@ look_at(void *arg, const struct rsb_git_entry *entry)
 	struct look *look = arg;
 	int r = is_held(look->extras, entry);
 
-	if (r > 0 && !look->held) {
-		look->held = true;
-		(void)snprintf(look->why, RSB_GITALLOW_WHY_MAX, "%s", entry->name);
-	}
+	if (r > 0)
+		name_held(look, entry->name);
 	return rsb_min(r, 0);
 }
 
@@ -309,9 +325,12 @@ rsb_gitview_config(const struct rsb_gitallow *what, struct rsb_buf *view,
 	r = rsb_gitparse(what->text, look_at, &look);
 	if (r == -ENOMEM)
 		return r;
-	if (r >= 0 && !look.held)
+	if (r >= 0 && !look.n)
 		return RSB_GITALLOW_AS_IS;
 	if (r >= 0) {
+		if (look.n > look.n_named)
+			(void)snprintf(why + look.used, WHY_REST_MAX, ", and %zu more",
+				look.n - look.n_named);
 		r = filter(what, &extras, view);
 		return r < 0 ? r : RSB_GITALLOW_HELD;
 	}

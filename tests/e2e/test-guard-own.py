@@ -118,7 +118,7 @@ def test_trust(world):
         trap.work()
         check(not trap.sprung())
         out = world.rsb("status", box.name).stdout.decode()
-        check("r/.git/config (core.fsmonitor)" in out and "rsb trust" in out, out)
+        check("r/.git/config (core.fsmonitor, diff.external)" in out and "rsb trust" in out, out)
         # Only below the path that is named.
         out = world.rsb("trust", f"{trap.repo}/.git/hooks").stdout.decode()
         equal(out, "trusted: r/.git/hooks/post-checkout (a hook that was not made here)\n")

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "keeper/gitview.h"
@@ -141,6 +142,36 @@ START_TEST(keeps_a_bounded_number)
 }
 END_TEST
 
+static void
+check_why(const char *text, const char *want)
+{
+	RSB_CLEANUP(rsb_buf_done) struct rsb_buf view = { 0 };
+	const struct rsb_gitallow what = { .kind = RSB_GIT_CONFIG, .text = rsb_bytes_str(text) };
+	char why[RSB_GITALLOW_WHY_MAX];
+
+	ck_assert_int_eq(rsb_gitview_config(&what, &view, why), RSB_GITALLOW_HELD);
+	ck_assert_str_eq(why, want);
+}
+
+START_TEST(says_all_that_it_holds)
+{
+	char text[1024];
+	char long_name[400];
+	char want[RSB_GITALLOW_WHY_MAX];
+
+	check_why("[core]\npager = x\n", "core.pager");
+	check_why("[core]\npager = x\nbare = false\nfsmonitor = y\n[alias]\nx = !y\n",
+		"core.pager, core.fsmonitor, alias.x");
+	/* One that is long hides nothing. */
+	memset(long_name, 'n', sizeof(long_name) - 1);
+	long_name[sizeof(long_name) - 1] = '\0';
+	(void)snprintf(text, sizeof(text), "[filter \"%s\"]\nclean = x\n[core]\npager = x\n%s",
+		long_name, "fsmonitor = y\n");
+	(void)snprintf(want, sizeof(want), "filter.%.216s, and 2 more", long_name);
+	check_why(text, want);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -150,6 +181,7 @@ main(void)
 		what_was_held_back_comes_back,
 		what_cannot_be_read_does_not_come_back,
 		keeps_a_bounded_number,
+		says_all_that_it_holds,
 	};
 
 	return unit_run("gitview", tests, RSB_ARRAY_SIZE(tests));
