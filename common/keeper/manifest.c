@@ -135,6 +135,21 @@ rsb_manifest_load(const char *dir, struct rsb_tree *tree)
 	return r < 0 ? r : rsb_manifest_read(rsb_buf_view(&data), tree);
 }
 
+int
+rsb_manifest_rewind(const char *dir, uint64_t wall_ns)
+{
+	rsb_autofree char *path = rsb_str_path(dir, RSB_MANIFEST_FILE);
+	struct stat st;
+
+	if (!path)
+		return -ENOMEM;
+	if (stat(path, &st) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (rsb_tree_ns(st.st_mtim.tv_sec, st.st_mtim.tv_nsec) < (int64_t)wall_ns)
+		return 0;
+	return truncate(path, 0) < 0 ? -errno : 0;
+}
+
 bool
 rsb_manifest_exists(const char *dir)
 {

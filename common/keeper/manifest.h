@@ -19,6 +19,12 @@
 
 /* dir: path of the state directory. -ENOENT: none; -EBADMSG: damaged. tree is filled, or empty. */
 rsb_nodiscard int rsb_manifest_load(const char *dir, struct rsb_tree *tree);
+/*
+ * The other side is again as it was at wall_ns. What was noted since then does not hold: the next
+ * sync compares contents, and takes nothing that one side lacks for deleted. That there was one
+ * stays known.
+ */
+rsb_nodiscard int rsb_manifest_rewind(const char *dir, uint64_t wall_ns);
 /* Also a damaged one: there was a sync. */
 bool rsb_manifest_exists(const char *dir);
 /* whole: the one that is there was loaded, and is left when it says the same. */

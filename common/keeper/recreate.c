@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "keeper/manifest.h"
 #include "keeper/snaprestore.h"
 #include "keeper/snapshot.h"
 #include "util/cleanup.h"
@@ -98,6 +99,10 @@ make(const struct rsb_keeper_env *env, struct rsb_recreate *how, const struct ch
 		return r;
 	(void)strcpy(next.sandbox_id, sandbox.id);
 	r = fill(env, how, chosen, &next, &sandbox, diag);
+	/* What was synced since the snapshot, and is not in it, was deleted by nobody. */
+	if (r >= 0)
+		r = rsb_manifest_rewind(rsb_state_path(env->dir),
+			rsb_snapstore_at(chosen->store, chosen->at)->taken_ns);
 	if (r >= 0) {
 		r = rsb_state_save(env->dir, &next);
 		if (r < 0)

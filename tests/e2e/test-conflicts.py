@@ -9,6 +9,22 @@ from harness import check, equal
 from twosides import paths, project, put, sync, tree
 
 
+def test_what_was_synced_after_the_snapshot_stays_here(world):
+    """The sandbox is made again of it, and nobody there has deleted or taken back what it does not know."""
+    with project(world, old="v1", same="s") as box:
+        src = pathlib.Path(box.source)
+        world.rsb("snapshot", box.name)
+        box.sh("echo -n v2 > old; echo -n new > made")
+        equal(sorted(paths(sync(world, box, "out"), "comes")), ["made", "old"])
+        world.api("DELETE", f"/sandboxes/{box.status()['sandbox']}")
+        harness.wait_until(lambda: any(e["kind"] == "restored" for e in box.events()), 60, "it is made again")
+        got = sync(world, box, "out", status=1)
+        equal((paths(got, "conflicts"), paths(got, "comes")), (["old"], []))
+        equal(((src / "old").read_text(), (src / "made").read_text()), ("v2", "new"))
+        sync(world, box, "in", status=1)
+        equal(box.read("made"), b"new")
+
+
 def test_conflicts_keep_both(world):
     with project(world, both="old", edited="old", removed="old", twin="old") as box:
         src = pathlib.Path(box.source)
