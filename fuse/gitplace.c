@@ -59,10 +59,11 @@ static const struct {
 	{ "remotes", NULL, RSB_GIT_REMOTE },
 	{ "branches", NULL, RSB_GIT_REMOTE },
 	{ "reftable", "tables.list", RSB_GIT_TABLES },
+	{ "rebase-apply", "patch-merge-index", RSB_GIT_INDEX },
 };
 
 static const char *const inner_names[] = { "hooks", "info", "remotes", "branches", "reftable",
-	"worktrees" };
+	"rebase-apply", "worktrees" };
 
 /* Files of a repository. */
 static const struct {
@@ -73,6 +74,7 @@ static const struct {
 	{ "config.worktree", RSB_GIT_CONFIG },
 	{ "commondir", RSB_GIT_COMMONDIR },
 	{ "gitdir", RSB_GIT_GITDIR },
+	{ "MERGE_RR", RSB_GIT_RERERE },
 };
 
 /*
@@ -161,8 +163,11 @@ kind_of(const struct rsb_inode *dir, const char *name)
 {
 	enum rsb_git_kind kind = rsb_gitnames_kind(rsb_bytes_str(name));
 
-	if (kind == RSB_GIT_PACKS || (kind == RSB_GIT_INDEX && is_repository(dir)))
+	if (kind == RSB_GIT_PACKS)
 		return kind;
+	if ((kind == RSB_GIT_INDEX || rsb_gitnames_is_scratch(rsb_bytes_str(name))) &&
+		is_repository(dir))
+		return RSB_GIT_INDEX;
 	if (strcmp(name, ".git") == 0)
 		return RSB_GIT_GITFILE;
 	if (is_one_of(name, alternates, RSB_ARRAY_SIZE(alternates)))
@@ -199,7 +204,7 @@ rsb_gitplace_could_be(const struct rsb_inode *dir, struct rsb_bytes name)
 	const struct rsb_inode *parent;
 	const char *called;
 
-	if (rsb_gitnames_kind(name) != RSB_GIT_NONE)
+	if (rsb_gitnames_kind(name) != RSB_GIT_NONE || rsb_gitnames_is_scratch(name))
 		return true;
 	for (size_t i = 0; i < RSB_ARRAY_SIZE(files); i++) {
 		if (is_name(name, files[i].name))

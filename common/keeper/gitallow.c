@@ -187,8 +187,11 @@ judge_whole(const struct rsb_gitallow *what, struct rsb_buf *view, char *why)
 {
 	int r = 0;
 
-	say(why, what->kind == RSB_GIT_HOOK ? "a hook that was not made here"
-					    : "a remote in the old form");
+	if (what->kind == RSB_GIT_RERERE && !what->text.size)
+		return RSB_GITALLOW_AS_IS;
+	say(why, what->kind == RSB_GIT_HOOK     ? "a hook that was not made here"
+		 : what->kind == RSB_GIT_RERERE ? "conflicts to be recorded that did not arise here"
+						: "a remote in the old form");
 	if (what->trusted)
 		r = rsb_buf_append(view, what->trusted->data, what->trusted->size);
 	return r < 0 ? r : RSB_GITALLOW_HELD;
@@ -221,6 +224,7 @@ rsb_gitallow_judge(const struct rsb_gitallow *what, struct rsb_buf *view,
 	case RSB_GIT_TABLES:
 	case RSB_GIT_NONE:
 	case RSB_GIT_REMOTE:
+	case RSB_GIT_RERERE:
 	case RSB_GIT_HOOK:
 	default:
 		return judge_whole(what, view, why);

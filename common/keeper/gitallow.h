@@ -25,6 +25,7 @@ enum rsb_git_kind {
 	RSB_GIT_HOOK,       /* a file in hooks */
 	RSB_GIT_ALTERNATES, /* info/alternates of a directory of objects */
 	RSB_GIT_GITDIR,     /* gitdir of a worktree's directory */
+	RSB_GIT_RERERE,     /* MERGE_RR: files that git-rerere(1) reads and writes */
 	RSB_GIT_INDEX,      /* these three: keeper/gitnames.h */
 	RSB_GIT_PACKS,
 	RSB_GIT_TABLES,

@@ -35,6 +35,12 @@ rsb_gitnames_kind(struct rsb_bytes name)
 									   : RSB_GIT_NONE;
 }
 
+bool
+rsb_gitnames_is_scratch(struct rsb_bytes name)
+{
+	return begins_with(name, "index.") || begins_with(name, "next-index-");
+}
+
 /* ---- formats ---- */
 
 static int

@@ -19,6 +19,8 @@
  * where reftable keeps them alone. With the letters of either case.
  */
 enum rsb_git_kind rsb_gitnames_kind(struct rsb_bytes name);
+/* In a repository's directory: an index that one command of git writes and another reads. */
+bool rsb_gitnames_is_scratch(struct rsb_bytes name);
 
 /*
  * Whether ids of objects are of SHA-1 or SHA-256, which an index does not say and which decides

@@ -25,7 +25,8 @@ static bool
 gives_orders(const char *name, size_t size)
 {
 	static const char *const names[] = { "hooks", "commondir", "gitdir", "remotes", "branches",
-		"attributes", "alternates", "http-alternates" };
+		"attributes", "alternates", "http-alternates", "MERGE_RR", "MERGE_AUTOSTASH",
+		"sequencer", "rebase-merge", "rebase-apply" };
 
 	for (size_t i = 0; i < RSB_ARRAY_SIZE(names); i++)
 		if (is_name(name, size, names[i]))

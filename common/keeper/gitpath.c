@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "util/cleanup.h"
 #include "util/str.h"
@@ -257,4 +258,40 @@ rsb_gitpath_gitdir(const struct rsb_gitallow *what, struct rsb_buf *view,
 	if (r >= 0 && what->path && *what->place.mountpoint)
 		r = rsb_buf_printf(view, "%s\n", nowhere);
 	return r == -ENOMEM ? r : hold(what, view, why, "a worktree outside the mount");
+}
+
+/* ---- core.worktree ---- */
+
+static bool
+has_git(struct rsb_bytes path)
+{
+	while (path.size) {
+		const uint8_t *slash = memchr(path.data, '/', path.size);
+		const size_t n = slash ? (size_t)(slash - path.data) : path.size;
+
+		if (n == 4 && strncasecmp((const char *)path.data, ".git", n) == 0)
+			return true;
+		path.data += n + (slash != NULL);
+		path.size -= n + (slash != NULL);
+	}
+	return false;
+}
+
+/* It has ".." at its beginning alone, or is absolute. */
+bool
+rsb_gitpath_is_worktree(const struct rsb_gitallow *what, const char *value)
+{
+	const size_t n_root = strlen(what->place.mountpoint);
+	size_t up = 1;
+
+	if (!what->path)
+		return false;
+	if (*value == '/')
+		return strncmp(value, what->place.mountpoint, n_root) == 0 &&
+		       !has_git(rsb_bytes_str(value + n_root));
+	while (strncmp(value, "../", 3) == 0 || strcmp(value, "..") == 0) {
+		value += value[2] ? 3 : 2;
+		up++;
+	}
+	return up > 1 && !has_git(dir_of(what, up)) && !has_git(rsb_bytes_str(value));
 }

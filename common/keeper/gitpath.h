@@ -9,6 +9,8 @@
  * given is absolute below the mount point: it means the same wherever it is read from. Pure.
  */
 
+#include <stdbool.h>
+
 #include "keeper/gitallow.h"
 
 /* rsb_gitallow_judge() for one: lines that lead out are left out. */
@@ -21,5 +23,11 @@ rsb_nodiscard int rsb_gitpath_alternates(const struct rsb_gitallow *what, struct
  */
 rsb_nodiscard int rsb_gitpath_gitdir(const struct rsb_gitallow *what, struct rsb_buf *view,
 	char why[static RSB_GITALLOW_WHY_MAX]);
+
+/*
+ * Whether core.worktree, which stays inside, is no directory of a repository: git here would check
+ * out into it what it runs.
+ */
+bool rsb_gitpath_is_worktree(const struct rsb_gitallow *what, const char *value);
 
 #endif

@@ -45,7 +45,8 @@ judge(struct rsb_syncplan_job *job, const struct rsb_stage *stage, struct rsb_by
 	const struct rsb_gitallow what = { .kind = RSB_GIT_CONFIG,
 		.text = text,
 		.trusted = ours,
-		.place = { .workspace = "", .mountpoint = "", .depth = depth_of(job->at.path) } };
+		.place = { .workspace = "", .mountpoint = "", .depth = depth_of(job->at.path) },
+		.path = job->at.path };
 	char why[RSB_GITALLOW_WHY_MAX];
 	char shown[RSB_GITALLOW_WHY_MAX];
 	int r = rsb_gitallow_judge(&what, &view, why);

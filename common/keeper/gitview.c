@@ -9,6 +9,7 @@
 
 #include "keeper/gitkeys.h"
 #include "keeper/gitparse.h"
+#include "keeper/gitpath.h"
 #include "util/cleanup.h"
 #include "util/macro.h"
 
@@ -66,12 +67,20 @@ raw_of(struct rsb_bytes text, const struct rsb_git_entry *entry)
 	return raw;
 }
 
+static bool
+is_harmless(const struct rsb_gitallow *what, const struct rsb_git_entry *entry)
+{
+	return rsb_gitkeys_harmless(entry, &what->place) &&
+	       (strcmp(entry->name, "core.worktree") != 0 ||
+		       rsb_gitpath_is_worktree(what, entry->value));
+}
+
 static int
 add_extra(void *arg, const struct rsb_git_entry *entry)
 {
 	struct extras *extras = arg;
 
-	if (extras->n == TRUSTED_MAX || rsb_gitkeys_harmless(entry, &extras->what->place))
+	if (extras->n == TRUSTED_MAX || is_harmless(extras->what, entry))
 		return 0;
 	extras->items[extras->n].item = item_of(entry);
 	if (!extras->items[extras->n].item)
@@ -98,7 +107,7 @@ is_held(struct extras *extras, const struct rsb_git_entry *entry)
 	rsb_autofree char *item = NULL;
 	int held = 1;
 
-	if (rsb_gitkeys_harmless(entry, &extras->what->place))
+	if (is_harmless(extras->what, entry))
 		return 0;
 	item = item_of(entry);
 	if (!item)

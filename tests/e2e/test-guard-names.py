@@ -164,6 +164,33 @@ def test_packs_outside(world):
             equal(reads(), b"secret\n", "harmless, so the test proves nothing")
 
 
+def test_conflicts_that_did_not_arise_here(world):
+    """git-rerere(1) reads and writes whatever MERGE_RR names, at the end of any commit."""
+    secret = world.fresh("secret") + "/s"
+    with open(secret, "w", encoding="ascii") as f:
+        f.write("secret\n")
+    with world.sandbox() as box:
+        make(box, "r")
+        name = "0123456789" * 4
+
+        def leaks():
+            box.sh(f"cd r/.git; rm -rf rr-cache; mkdir -p rr-cache/{name}; : > rr-cache/{name}/preimage; "
+                   f"printf '{name}\t{secret}\\0' > MERGE_RR")
+            git(box, "commit", "-q", "--allow-empty", "-m", "x", cwd=box.path("r"), status=0)
+            return "secret" in box.sh(f"cat r/.git/rr-cache/{name}/postimage 2>&1 || :")
+
+        check(not leaks(), "git here read a file outside")
+        equal(held(box, "r"), [("r/.git/MERGE_RR", "conflicts to be recorded that did not arise here")])
+        with without_guard(box):
+            check(leaks(), "harmless, so the test proves nothing")
+        # Those that arise here are recorded.
+        box.sh("rm -rf r/.git/rr-cache r/.git/MERGE_RR; mkdir r/.git/rr-cache; cd r; git checkout -qb other; echo b > f; "
+               "git commit -qam b; git checkout -q main; echo c > f; git commit -qam c")
+        git(box, "merge", "other", cwd=box.path("r"), status=1)
+        box.write("r/f", b"d\n")
+        check(b"Recorded resolution" in git(box, "commit", "-qam", "d", cwd=box.path("r"), status=0).stderr)
+
+
 def test_sound_ones_work(world):
     """Every form that git itself writes, on both sides."""
     canary = world.dir("canary") + "/names"

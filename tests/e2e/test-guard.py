@@ -43,6 +43,8 @@ CONFIGS = {
     "alternateRefsCommand": "git config core.alternateRefsCommand ./evil; "
                             "git init -q --bare ../@-alt.git; echo $PWD/../@-alt.git/objects > .git/objects/info/alternates",
     "hooks": "for h in post-checkout post-index-change reference-transaction; do cp evil .git/hooks/$h; done",
+    "worktree in the repository": "git checkout -q other; cp evil post-checkout; git add post-checkout; git commit -qm hook; "
+                                  "git checkout -q main; git config core.worktree hooks; cp a.txt b.x .gitattributes .git/hooks",
     "hooks by a link": "rm -rf .git/hooks; mkdir h; cp evil h/post-checkout; cp evil h/post-index-change; "
                        "ln -s ../h .git/hooks",
     "a hook by a link": "for h in post-checkout post-index-change; do ln -s ../../evil .git/hooks/$h; done",

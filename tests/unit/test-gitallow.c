@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "keeper/gitallow.h"
@@ -22,8 +23,9 @@ judge(enum rsb_git_kind kind, struct rsb_bytes text, const char *trusted, struct
 		.text = text,
 		.trusted = trusted ? &last : NULL,
 		.place = place,
-		.path = kind == RSB_GIT_GITDIR ? "a/.git/worktrees/w/gitdir"
-					       : "a/.git/objects/info/alternates",
+		.path = kind == RSB_GIT_GITDIR       ? "a/.git/worktrees/w/gitdir"
+			: kind == RSB_GIT_ALTERNATES ? "a/.git/objects/info/alternates"
+						     : "a/.git/config",
 	};
 	char why[RSB_GITALLOW_WHY_MAX];
 	int r = rsb_gitallow_judge(&what, view, why);
@@ -50,6 +52,26 @@ check_judge(enum rsb_git_kind kind, const char *text, const char *trusted, const
 	ck_assert_int_eq(rsb_buf_append(&out, "", 1), 0);
 	ck_assert_str_eq((const char *)rsb_buf_head(&out), view ? view : "");
 }
+
+/* Git would check out there what it runs. */
+START_TEST(no_worktree_in_a_repository)
+{
+	static const char *const held[] = { ".", "hooks", "./hooks", "../.git", "../.git/hooks",
+		"../b/.git", "/mnt/box/a/.git", "/mnt/box/a/.git/hooks", "../.GIT" };
+	static const char *const good[] = { "..", "../", "../../sub", "../x", "/mnt/box/a",
+		"/mnt/box" };
+	char text[128];
+
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(held); i++) {
+		(void)snprintf(text, sizeof(text), "[core]\nworktree = %s\n", held[i]);
+		check_judge(RSB_GIT_CONFIG, text, NULL, "");
+	}
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(good); i++) {
+		(void)snprintf(text, sizeof(text), "[core]\nworktree = %s\n", good[i]);
+		check_judge(RSB_GIT_CONFIG, text, NULL, NULL);
+	}
+}
+END_TEST
 
 START_TEST(serves_what_is_harmless)
 {
@@ -368,6 +390,8 @@ END_TEST
 
 START_TEST(hooks_and_old_remotes_are_trusted_or_not)
 {
+	check_judge(RSB_GIT_RERERE, "", NULL, NULL);
+	check_judge(RSB_GIT_RERERE, "0123.-1\t.git/hooks/post-commit", NULL, "");
 	check_judge(RSB_GIT_HOOK, "#!/bin/sh\nevil\n", NULL, "");
 	check_judge(RSB_GIT_HOOK, "#!/bin/sh\nevil\n", "#!/bin/sh\ngood\n", "#!/bin/sh\ngood\n");
 	check_judge(RSB_GIT_HOOK, "#!/bin/sh\ngood\n", "#!/bin/sh\ngood\n", NULL);
@@ -380,6 +404,7 @@ int
 main(void)
 {
 	const TTest *const tests[] = {
+		no_worktree_in_a_repository,
 		serves_what_is_harmless,
 		cuts_each_hostile_entry_and_nothing_else,
 		finds_what_is_hidden_by_quotes_and_comments,

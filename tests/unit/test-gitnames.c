@@ -44,6 +44,16 @@ START_TEST(by_its_name)
 }
 END_TEST
 
+START_TEST(of_one_command)
+{
+	ck_assert(rsb_gitnames_is_scratch(rsb_bytes_str("index.lock")));
+	ck_assert(rsb_gitnames_is_scratch(rsb_bytes_str("index.stash.123")));
+	ck_assert(rsb_gitnames_is_scratch(rsb_bytes_str("next-index-123.lock")));
+	ck_assert(!rsb_gitnames_is_scratch(rsb_bytes_str("index")));
+	ck_assert(!rsb_gitnames_is_scratch(rsb_bytes_str("next")));
+}
+END_TEST
+
 START_TEST(ids_are_of_one_format)
 {
 	const unsigned int one = rsb_gitnames_formats(BYTES("[core]\nbare = false\n"));
@@ -116,7 +126,7 @@ END_TEST
 int
 main(void)
 {
-	const TTest *const tests[] = { by_its_name, ids_are_of_one_format, an_index,
+	const TTest *const tests[] = { by_its_name, of_one_command, ids_are_of_one_format, an_index,
 		a_list_of_packs, a_list_of_tables };
 
 	return unit_run("gitnames", tests, RSB_ARRAY_SIZE(tests));
