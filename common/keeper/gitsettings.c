@@ -85,7 +85,8 @@ rsb_gitsettings_filter(const struct rsb_syncplan *plan, struct rsb_syncplan_job 
 		job->held = "it cannot be taken for the settings of a repository";
 		return 0;
 	}
-	if (there < 0 || (r < 0 && r != -ENOENT))
+	/* A file here may be a directory there. */
+	if (there < 0 || (r < 0 && r != -ENOENT && r != -ENOTDIR && r != -ELOOP))
 		return there < 0 ? there : r;
 	ours = rsb_buf_view(&here);
 	if (r >= 0 && has_credentials(ours) > 0)

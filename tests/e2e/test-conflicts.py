@@ -25,6 +25,15 @@ def test_what_was_synced_after_the_snapshot_stays_here(world):
         equal(box.read("made"), b"new")
 
 
+def test_a_repository_where_a_file_is(world):
+    with project(world, f="mine", other="old") as box:
+        box.sh("rm f; mkdir f; git init -q f; echo -n new > other")
+        got = sync(world, box, "out", status=None)
+        check("other" in paths(got, "comes"), got)
+        check(any(p.startswith("f") for k in ("comes", "held", "conflicts", "partly") for p in paths(got, k)), got)
+        equal(pathlib.Path(box.source, "other").read_text(), "new")
+
+
 def test_conflicts_keep_both(world):
     with project(world, both="old", edited="old", removed="old", twin="old") as box:
         src = pathlib.Path(box.source)
