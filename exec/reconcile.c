@@ -209,14 +209,6 @@ resolve_dir(struct resolve *resolve, struct rsb_tree_leaf *leaf)
 	return resolve_in_unit(resolve, leaf, strlen(leaf->path));
 }
 
-static bool
-is_in(const char *path, const char *dir)
-{
-	size_t n = dir ? strlen(dir) : 0;
-
-	return n && strncmp(path, dir, n) == 0 && path[n] == '/';
-}
-
 /* Theirs is a file: with it all of the directory here is noted as synced, so that it goes. */
 static int
 resolve_dir_here(struct resolve *resolve, struct rsb_tree_leaf *leaf)
@@ -234,7 +226,7 @@ resolve_dir_here(struct resolve *resolve, struct rsb_tree_leaf *leaf)
 	resolve->resolved.later++;
 	r = take_later(resolve, leaf->path);
 	for (size_t i = 0; i < resolve->here.n && r >= 0; i++)
-		if (is_in(resolve->here.leaves[i].path, leaf->path))
+		if (rsb_str_is_below(resolve->here.leaves[i].path, leaf->path))
 			r = take_later(resolve, resolve->here.leaves[i].path);
 	return r;
 }
@@ -246,7 +238,7 @@ resolve_leaf(struct resolve *resolve, struct rsb_tree_leaf *leaf)
 	struct rsb_gitout_place place;
 	int r;
 
-	if (is_in(leaf->path, resolve->clashed))
+	if (resolve->clashed && rsb_str_is_below(leaf->path, resolve->clashed))
 		return 0;
 	if (is_meant(resolve, leaf->path) && is_in_unit(resolve, leaf, &place))
 		return resolve_in_unit(resolve, leaf, place.root);

@@ -68,7 +68,6 @@ rsb_until_state(const struct rsb_state *state, const struct rsb_verb_common *com
 {
 	RSB_CLEANUP(rsb_backend_freep) struct rsb_backend *backend = NULL;
 	RSB_CLEANUP(rsb_sandbox_done) struct rsb_sandbox sandbox = { 0 };
-
 	int r;
 
 	if (open_backend(state, common, env, &backend) < 0)

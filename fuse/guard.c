@@ -82,12 +82,6 @@ rsb_guard_file_free(struct rsb_guard_file *file)
 
 /* ---- reading ---- */
 
-static bool
-is_of_names(enum rsb_git_kind kind)
-{
-	return kind == RSB_GIT_INDEX || kind == RSB_GIT_PACKS || kind == RSB_GIT_TABLES;
-}
-
 /* Wherever it matters. */
 static bool
 is_all_names(const struct rsb_inode *inode)
@@ -96,7 +90,7 @@ is_all_names(const struct rsb_inode *inode)
 	size_t cursor = 0;
 
 	while (rsb_gitplace_next(inode, &cursor, &place)) {
-		if (!is_of_names(place.kind))
+		if (!rsb_gitnames_holds(place.kind))
 			return false;
 	}
 	return true;
@@ -248,6 +242,7 @@ int
 rsb_guard_judge(struct rsb_fs *fs, struct rsb_inode *inode, struct rsb_bytes text, uint64_t since)
 {
 	RSB_CLEANUP(rsb_buf_done) struct rsb_buf view = { .max = 2 * RSB_GITALLOW_MAX };
+	const unsigned int formats = rsb_gitplace_formats(fs->inodes);
 	struct rsb_verdict verdict;
 	int r;
 
@@ -256,6 +251,9 @@ rsb_guard_judge(struct rsb_fs *fs, struct rsb_inode *inode, struct rsb_bytes tex
 	r = rsb_judge_text(fs, inode, text, &view, &verdict);
 	if (r < 0)
 		return r;
+	/* An index was found to be sound as one of the other format. */
+	if (formats != rsb_gitplace_formats(fs->inodes))
+		drop_all_views(fs->guard);
 	if (verdict.denied)
 		return set_denied(fs, inode, since);
 	r = set_view(fs, inode, verdict.changed ? rsb_buf_view(&view) : text, since);
@@ -275,7 +273,7 @@ rsb_guard_refuse(struct rsb_fs *fs, struct rsb_inode *inode, uint64_t since, con
 
 	rsb_judge_refuse(fs, inode, why);
 	while (rsb_gitplace_next(inode, &cursor, &place)) {
-		if (is_of_names(place.kind))
+		if (rsb_gitnames_holds(place.kind))
 			return set_denied(fs, inode, since);
 	}
 	r = set_view(fs, inode, (struct rsb_bytes){ 0 }, since);

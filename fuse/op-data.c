@@ -127,9 +127,13 @@ on_read_ready(struct rsb_fop *fop, int r, const void *rep)
 	struct rsb_guard_view *view = r < 0 ? NULL : rsb_guard_view(fop->fs, fop->inode);
 
 	(void)rep;
-	if (!view || view->denied) {
+	if (r >= 0 && !view)
+		r = -EIO;
+	else if (view && view->denied)
+		r = -EACCES;
+	if (r < 0) {
 		rsb_guard_view_unref(view);
-		rsb_reply_err(fop, r < 0 ? r : view ? -EACCES : -EIO);
+		rsb_reply_err(fop, r);
 		return;
 	}
 	rsb_log_set_view(rsb_ledger_arena(fop->fs->ledger), fop->handle, view);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "fuse/gitplace.h"
+#include "keeper/gitnames.h"
 #include "util/str.h"
 
 struct rsb_wrote {
@@ -104,7 +105,9 @@ renew(struct rsb_fs *fs, struct rsb_wrote *wrote)
 static bool
 is_index(const struct rsb_inode *inode)
 {
-	return inode->name && strncmp(inode->name, "index", strlen("index")) == 0;
+	const struct rsb_bytes name = rsb_bytes_str(inode->name ? inode->name : "");
+
+	return rsb_gitnames_kind(name) == RSB_GIT_INDEX || rsb_gitnames_is_scratch(name);
 }
 
 void

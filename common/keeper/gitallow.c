@@ -202,8 +202,7 @@ rsb_gitallow_judge(const struct rsb_gitallow *what, struct rsb_buf *view,
 	char why[static RSB_GITALLOW_WHY_MAX])
 {
 	why[0] = '\0';
-	if (what->kind == RSB_GIT_INDEX || what->kind == RSB_GIT_PACKS ||
-		what->kind == RSB_GIT_TABLES)
+	if (rsb_gitnames_holds(what->kind))
 		return rsb_gitnames_judge(what, why);
 	if (what->kind == RSB_GIT_NONE || (what->trusted && is_same(what->text, *what->trusted)))
 		return RSB_GITALLOW_AS_IS;

@@ -52,12 +52,6 @@ struct parse {
 	bool has_nameless; /* as only a split index has them */
 };
 
-static uint32_t
-be32(const uint8_t *p)
-{
-	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-}
-
 static uint16_t
 be16(const uint8_t *p)
 {
@@ -128,7 +122,7 @@ take_entry(struct parse *parse, rsb_gitindex_fn fn, void *arg)
 
 	if (parse->left.size < used + 2)
 		return -EBADMSG;
-	entry.mode = be32(head + MODE_AT);
+	entry.mode = rsb_gitindex_be32(head + MODE_AT);
 	entry.id = (struct rsb_bytes){ .data = head + STAT_SIZE, .size = parse->id_size };
 	entry.flags = be16(head + size);
 	if (entry.flags & FLAGS_MORE) {
@@ -170,8 +164,8 @@ begin(struct parse *parse)
 
 	if (data.size < HEAD_SIZE + parse->id_size || !rsb_gitindex_is_one(data))
 		return -EBADMSG;
-	parse->version = be32(data.data + 4);
-	parse->n_entry = be32(data.data + 8);
+	parse->version = rsb_gitindex_be32(data.data + 4);
+	parse->n_entry = rsb_gitindex_be32(data.data + 8);
 	parse->left = data;
 	if (parse->version < 2 || parse->version > 4)
 		return -EBADMSG;
@@ -195,12 +189,13 @@ check_table(const struct parse *outer, struct rsb_bytes table)
 	struct parse parse = { .all = outer->all, .id_size = outer->id_size };
 	int r = begin(&parse);
 
-	if (r < 0 || table.size < 4 || (table.size - 4) % 8 || be32(table.data) != IEOT_VERSION)
+	if (r < 0 || table.size < 4 || (table.size - 4) % 8 ||
+		rsb_gitindex_be32(table.data) != IEOT_VERSION)
 		return -EBADMSG;
 	for (size_t at = 4; at < table.size; at += 8) {
-		const uint32_t n = be32(table.data + at + 4);
+		const uint32_t n = rsb_gitindex_be32(table.data + at + 4);
 
-		if (be32(table.data + at) != offset_of(&parse) || n > parse.n_entry)
+		if (rsb_gitindex_be32(table.data + at) != offset_of(&parse) || n > parse.n_entry)
 			return -EBADMSG;
 		parse.n_entry -= n;
 		for (uint32_t i = 0; i < n && r == 0; i++) {
@@ -229,7 +224,7 @@ is_end_right(const struct parse *parse)
 	const uint8_t *end = memmem(all.data, all.size, head, sizeof(head));
 
 	return !end || ((size_t)(end - all.data) == all.size - size &&
-			       be32(end + sizeof(head)) == offset_of(parse));
+			       rsb_gitindex_be32(end + sizeof(head)) == offset_of(parse));
 }
 
 /* What git must understand has a small first letter; of these sparse directories are known. */
@@ -255,7 +250,7 @@ check_extensions(struct parse *parse)
 
 		if (parse->left.size < 8 + parse->id_size)
 			return -EBADMSG;
-		size = be32(head + 4);
+		size = rsb_gitindex_be32(head + 4);
 		if (size > parse->left.size - parse->id_size - 8 ||
 			!is_extension_known(parse, head))
 			return -EBADMSG;

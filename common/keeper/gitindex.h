@@ -41,6 +41,12 @@ bool rsb_gitindex_is_one(struct rsb_bytes data);
  */
 rsb_nodiscard int rsb_gitindex_check(struct rsb_bytes data, size_t id_size);
 
+/* A number as git writes it. */
+static inline uint32_t
+rsb_gitindex_be32(const uint8_t *p)
+{
+	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
 /* Cuts a number as git packs it off left; -EBADMSG: there is none, or it is over max. */
 ssize_t rsb_gitindex_take_number(struct rsb_bytes *left, size_t max);
 /* What a file or directory in the working tree may be called, as git's verify_path() has it. */

@@ -66,7 +66,7 @@ rsb_gitlists_look(const struct rsb_syncplan *plan, struct rsb_syncplan_job *job,
 	if (r == -ENOENT)
 		return 0; /* it did not come */
 	if (r == -EINVAL || r == -EMSGSIZE)
-		return hold(job, "it is too long for git here to be given");
+		return hold(job, "it is no file, or too long to be looked at");
 	if (r >= 0)
 		r = find_id_size(plan, stage, path, place.root, &what.id_size);
 	if (r < 0)

@@ -75,12 +75,6 @@ rsb_gitnames_id_size(unsigned int formats)
 
 /* ---- packs ---- */
 
-static uint32_t
-be32(const uint8_t *p)
-{
-	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-}
-
 static bool
 is_bare_name(struct rsb_bytes name)
 {
@@ -126,8 +120,10 @@ is_midx_ok(struct rsb_bytes text)
 		if (memcmp(chunk, "PNAM", 4) != 0)
 			continue;
 		n_list++;
-		if (!are_packs_ok(text, (uint64_t)be32(chunk + 4) << 32 | be32(chunk + 8),
-			    be32(text.data + 8)))
+		if (!are_packs_ok(text,
+			    (uint64_t)rsb_gitindex_be32(chunk + 4) << 32 |
+				    rsb_gitindex_be32(chunk + 8),
+			    rsb_gitindex_be32(text.data + 8)))
 			return false;
 	}
 	return n_list == 1;
@@ -173,6 +169,12 @@ judge_index(const struct rsb_gitallow *what, char why[static RSB_GITALLOW_WHY_MA
 	if (r == -EACCES)
 		return deny(why, "an index of files outside the working tree");
 	return r < 0 ? deny(why, "an index that can be read in two ways") : RSB_GITALLOW_AS_IS;
+}
+
+bool
+rsb_gitnames_holds(enum rsb_git_kind kind)
+{
+	return kind == RSB_GIT_INDEX || kind == RSB_GIT_PACKS || kind == RSB_GIT_TABLES;
 }
 
 int

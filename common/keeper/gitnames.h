@@ -32,7 +32,9 @@ unsigned int rsb_gitnames_formats(struct rsb_bytes config);
 /* Bytes of an id; without any bit those of SHA-1. 0: it may be either. */
 size_t rsb_gitnames_id_size(unsigned int formats);
 
-/* rsb_gitallow_judge() for one of these kinds. */
+/* It is one of these kinds. */
+bool rsb_gitnames_holds(enum rsb_git_kind kind);
+/* rsb_gitallow_judge() for one of them. */
 rsb_nodiscard int rsb_gitnames_judge(
 	const struct rsb_gitallow *what, char why[static RSB_GITALLOW_WHY_MAX]);
 

@@ -65,14 +65,6 @@ run_done(struct run *run)
 
 /* ---- before ---- */
 
-static bool
-is_below(const char *path, const char *dir)
-{
-	size_t n = strlen(dir);
-
-	return strncmp(path, dir, n) == 0 && path[n] == '/';
-}
-
 /* A template may have files, of which some were removed; what is left out stays. */
 static int
 sort(struct run *run, const struct rsb_tree *found, struct rsb_tree *goes)
@@ -85,10 +77,10 @@ sort(struct run *run, const struct rsb_tree *found, struct rsb_tree *goes)
 		r = rsb_ignore_add_text(ignore, run->restore->patterns);
 	for (size_t i = 0; i < found->n && r >= 0; i++) {
 		const struct rsb_tree_leaf *leaf = &found->leaves[i];
-		bool ignored = (out && is_below(leaf->path, out)) ||
+		bool ignored = (out && rsb_str_is_below(leaf->path, out)) ||
 			       rsb_ignore_match(ignore, leaf->path, S_ISDIR(leaf->mode));
 
-		if (ignored && S_ISDIR(leaf->mode) && !(out && is_below(leaf->path, out)))
+		if (ignored && S_ISDIR(leaf->mode) && !(out && rsb_str_is_below(leaf->path, out)))
 			out = leaf->path;
 		r = rsb_tree_add(ignored ? &run->other : goes, leaf);
 	}

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "util/cleanup.h"
+#include "util/str.h"
 #include "util/walk.h"
 
 bool
@@ -74,14 +75,6 @@ rsb_snaptree_overlay(struct rsb_tree *tree, struct rsb_tree *delta, bool bury)
 }
 
 /* ---- what changed ---- */
-
-static bool
-is_below(const char *path, const char *dir)
-{
-	size_t n = strlen(dir);
-
-	return strncmp(path, dir, n) == 0 && path[n] == '/';
-}
 
 bool
 rsb_snaptree_is_unchanged(const struct rsb_tree_leaf *known, const struct rsb_tree_leaf *now)
@@ -155,7 +148,7 @@ compare(struct diff *diff, const struct rsb_tree *known)
 			blind = leaf->path;
 		if (order >= 0)
 			r = look(diff, order == 0 ? old : NULL, leaf);
-		else if (!blind || !is_below(old->path, blind))
+		else if (!blind || !rsb_str_is_below(old->path, blind))
 			r = bury(diff, old);
 	}
 	return r;
@@ -189,7 +182,7 @@ rsb_snaptree_sort(const struct rsb_tree *said, struct rsb_tree *changed, struct 
 			blind = leaf->path;
 		if (rsb_snaptree_holds(leaf))
 			r = rsb_tree_add(changed, leaf);
-		else if (!blind || !is_below(leaf->path, blind))
+		else if (!blind || !rsb_str_is_below(leaf->path, blind))
 			r = rsb_tree_add(removed, &gone);
 	}
 	return r;

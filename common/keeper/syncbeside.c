@@ -40,14 +40,6 @@ may_clash(const struct rsb_syncplan_job *job)
 	       S_ISDIR(job->at.here->mode) != S_ISDIR(job->at.there->mode);
 }
 
-static bool
-is_in(const struct rsb_syncplan_job *job, const struct rsb_syncplan_job *top)
-{
-	size_t size = strlen(top->at.path);
-
-	return strncmp(job->at.path, top->at.path, size) == 0 && job->at.path[size] == '/';
-}
-
 /* Whether something in the directory has changed; open: since it was put beside. */
 static bool
 has_news(const struct rsb_syncplan_job *job, enum rsb_merge_side side, bool open)
@@ -99,7 +91,7 @@ rsb_syncbeside_plan(struct rsb_syncplan *plan)
 
 		if (!may_clash(top))
 			continue;
-		while (end < plan->n && is_in(&plan->jobs[end], top))
+		while (end < plan->n && rsb_str_is_below(plan->jobs[end].at.path, top->at.path))
 			end++;
 		if (!is_conflict(plan, i, end, &anew))
 			continue;

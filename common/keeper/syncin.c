@@ -10,6 +10,7 @@
 #include "keeper/manifest.h"
 #include "keeper/syncfetch.h"
 #include "util/cleanup.h"
+#include "util/str.h"
 
 #define REMOVED_MAX ((size_t)256 << 20)
 
@@ -188,12 +189,11 @@ static bool
 is_emptied(const struct rsb_syncplan *plan, size_t dir)
 {
 	const char *path = plan->jobs[dir].at.path;
-	size_t size = strlen(path);
 
 	for (size_t i = dir + 1; i < plan->n; i++) {
 		const struct rsb_syncplan_job *job = &plan->jobs[i];
 
-		if (strncmp(job->at.path, path, size) != 0 || job->at.path[size] != '/')
+		if (!rsb_str_is_below(job->at.path, path))
 			return true;
 		if (job->at.there && job->act != RSB_MERGE_REMOVE)
 			return false;

@@ -56,14 +56,6 @@ rsb_syncplan_leads_out(const char *path, const char *target)
 }
 
 static bool
-is_below(const char *path, const char *dir)
-{
-	size_t size = strlen(dir);
-
-	return strncmp(path, dir, size) == 0 && path[size] == '/';
-}
-
-static bool
 is_plain(const struct rsb_tree_leaf *leaf)
 {
 	return S_ISREG(leaf->mode) || S_ISDIR(leaf->mode) || S_ISLNK(leaf->mode);
@@ -221,7 +213,7 @@ add_job(void *arg, const struct rsb_merge_path *at)
 	}
 	job = &plan->jobs[plan->n++];
 	*job = (struct rsb_syncplan_job){ .at = *at };
-	if (plan->closed && is_below(at->path, plan->closed)) {
+	if (plan->closed && rsb_str_is_below(at->path, plan->closed)) {
 		job->unknown = true;
 		job->held = plan->why_closed;
 		return 0;

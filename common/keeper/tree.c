@@ -12,6 +12,7 @@
 #include "util/beneath.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
+#include "util/str.h"
 #include "util/walk.h"
 
 #define SECONDS_MAX ((int64_t)1 << 33)
@@ -99,7 +100,6 @@ rsb_tree_drop(struct rsb_tree *tree, const char *path)
 {
 	struct rsb_tree_leaf *leaf = rsb_tree_find(tree, path);
 	const struct rsb_tree_leaf *end = tree->leaves + tree->n;
-	const size_t size = strlen(path);
 	size_t n = 0;
 
 	if (!leaf)
@@ -108,8 +108,7 @@ rsb_tree_drop(struct rsb_tree *tree, const char *path)
 		free(leaf[n].path);
 		free(leaf[n].target);
 		n++;
-	} while (leaf + n < end && strncmp(leaf[n].path, path, size) == 0 &&
-		 leaf[n].path[size] == '/');
+	} while (leaf + n < end && rsb_str_is_below(leaf[n].path, path));
 	memmove(leaf, leaf + n, (size_t)(end - leaf - (ptrdiff_t)n) * sizeof(*leaf));
 	tree->n -= n;
 }

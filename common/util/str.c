@@ -124,6 +124,14 @@ rsb_str_bool(const char *s, bool *ret_value)
 }
 
 bool
+rsb_str_is_below(const char *path, const char *dir)
+{
+	size_t size = strlen(dir);
+
+	return strncmp(path, dir, size) == 0 && path[size] == '/';
+}
+
+bool
 rsb_str_is_component(struct rsb_bytes name)
 {
 	if (name.size < 1 || name.size > 255)

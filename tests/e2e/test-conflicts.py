@@ -30,7 +30,7 @@ def test_a_repository_where_a_file_is(world):
         box.sh("rm f; mkdir f; git init -q f; echo -n new > other")
         got = sync(world, box, "out", status=None)
         check("other" in paths(got, "comes"), got)
-        check(any(p.startswith("f") for k in ("comes", "held", "conflicts", "partly") for p in paths(got, k)), got)
+        check(any(p.startswith("f") for k in ("comes", "held", "conflicts") for p in paths(got, k)), got)
         equal(pathlib.Path(box.source, "other").read_text(), "new")
 
 

@@ -83,6 +83,27 @@ START_TEST(each_of_three_sides)
 }
 END_TEST
 
+static const char *const paths[] = { "d", "d/a", "d/b" };
+
+/* sides: of the paths, in the base and on the side that has the directory; '-': it is not there. */
+static void
+make_clash(struct rsb_syncplan *plan, struct rsb_tree *side, const char *sides, bool open)
+{
+	struct rsb_diag diag = { 0 };
+
+	for (size_t k = 0; k < RSB_ARRAY_SIZE(paths); k++) {
+		const char was = sides[k];
+		const char is = sides[RSB_ARRAY_SIZE(paths) + k];
+
+		if (was != '-')
+			add(&plan->base, paths[k], mode_of(was), was);
+		if (is != '-')
+			add(side, paths[k], mode_of(is), is);
+	}
+	plan->base.leaves[0].conflict = open;
+	ck_assert_int_eq(rsb_syncplan_make(plan, &diag), 0);
+}
+
 /* Acts of what is in a directory there, where a file is here. */
 START_TEST(a_directory_beside_a_file)
 {
@@ -98,23 +119,12 @@ START_TEST(a_directory_beside_a_file)
 		{ false, "dabdac", { RSB_MERGE_CONFLICT, RSB_MERGE_TAKE, RSB_MERGE_TAKE } },
 		{ false, "dabdab", { RSB_MERGE_GIVE, RSB_MERGE_REMOVE, RSB_MERGE_REMOVE } },
 	};
-	static const char *const paths[] = { "d", "d/a", "d/b" };
 
 	for (size_t i = 0; i < RSB_ARRAY_SIZE(cases); i++) {
 		RSB_CLEANUP(rsb_syncplan_done) struct rsb_syncplan plan = { .root_fd = -1 };
-		struct rsb_tree *trees[] = { &plan.base, &plan.there };
-		struct rsb_diag diag = { 0 };
 
 		add(&plan.here, "d", FILE_MODE, 'z');
-		for (size_t side = 0; side < 2; side++)
-			for (size_t k = 0; k < 3; k++) {
-				char what = cases[i].sides[3 * side + k];
-
-				if (what != '-')
-					add(trees[side], paths[k], mode_of(what), what);
-			}
-		plan.base.leaves[0].conflict = cases[i].open;
-		ck_assert_int_eq(rsb_syncplan_make(&plan, &diag), 0);
+		make_clash(&plan, &plan.there, cases[i].sides, cases[i].open);
 		ck_assert_uint_eq(plan.n, 3);
 		for (size_t k = 0; k < 3; k++) {
 			ck_assert_msg(plan.jobs[k].act == cases[i].acts[k], "%zu %s: %d", i,
@@ -141,23 +151,12 @@ START_TEST(a_directory_here_and_a_file)
 		{ true, "z--dab", { RSB_MERGE_GIVE, RSB_MERGE_NOTHING, RSB_MERGE_NOTHING } },
 		{ false, "z--dab", { RSB_MERGE_GIVE, RSB_MERGE_GIVE, RSB_MERGE_GIVE } },
 	};
-	static const char *const paths[] = { "d", "d/a", "d/b" };
 
 	for (size_t i = 0; i < RSB_ARRAY_SIZE(cases); i++) {
 		RSB_CLEANUP(rsb_syncplan_done) struct rsb_syncplan plan = { .root_fd = -1 };
-		struct rsb_tree *trees[] = { &plan.base, &plan.here };
-		struct rsb_diag diag = { 0 };
 
 		add(&plan.there, "d", FILE_MODE, 'z');
-		for (size_t side = 0; side < 2; side++)
-			for (size_t k = 0; k < 3; k++) {
-				char what = cases[i].sides[3 * side + k];
-
-				if (what != '-')
-					add(trees[side], paths[k], mode_of(what), what);
-			}
-		plan.base.leaves[0].conflict = cases[i].open;
-		ck_assert_int_eq(rsb_syncplan_make(&plan, &diag), 0);
+		make_clash(&plan, &plan.here, cases[i].sides, cases[i].open);
 		for (size_t k = 0; k < plan.n; k++)
 			ck_assert_msg(plan.jobs[k].act == cases[i].acts[k], "%zu %s: %d", i,
 				paths[k], (int)plan.jobs[k].act);
