@@ -241,12 +241,11 @@ def test_the_other_format(world):
         check(not os.path.exists(f"{victim}/v"), "git here wrote outside")
         equal([why for _, why in held(box, "r")], ["an index of files outside the working tree"])
         box.sh("cd r; rm .git/index; git reset -q")
-        check(box.read("r/.git/index").startswith(b"DIRC"), "a sound one is given again")
-        # Whoever was given one configuration may read the index of the other.
         make(box, "s")
+        check(box.read("r/.git/index").startswith(b"DIRC"), "a sound one is given again")
+        # Whoever was given one configuration may read the index of the other, also one that was looked at before.
         check(b"Permission denied" in git(box, "status", cwd=box.path("s")).stderr)
         equal([why for _, why in held(box, "s")], ["an index where objects have ids of two kinds"])
-        # Also one that was looked at before.
         with contextlib.suppress(PermissionError):
             box.read("r/.git/index")
             check(False, "an index that was found to be sound by the other format alone is given")
