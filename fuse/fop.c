@@ -121,6 +121,12 @@ rsb_fop_caller_exits(fuse_req_t req)
 	return read_status(fuse_req_ctx(req)->pid, &text) >= 0 && !strstr(text, "\nVmSize:");
 }
 
+pid_t
+rsb_fop_pid(const struct rsb_fop *fop)
+{
+	return fop->req ? fuse_req_ctx(fop->req)->pid : 0;
+}
+
 bool
 rsb_fop_is_old(const struct rsb_fs *fs)
 {

@@ -92,6 +92,8 @@ void rsb_fop_changed(
 void rsb_fop_check_interrupted(struct rsb_fs *fs);
 /* Who made req is on its way out: nobody hears the answer, but the process waits for it. */
 bool rsb_fop_caller_exits(fuse_req_t req);
+/* Of the thread that asked; 0: it waits no more. */
+pid_t rsb_fop_pid(const struct rsb_fop *fop);
 /* Answers all that wait, at the end of the mount. */
 void rsb_fop_fail_all(struct rsb_fs *fs, int r);
 

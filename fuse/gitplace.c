@@ -34,15 +34,6 @@ is_one_of(const char *name, const char *const *names, size_t n)
 }
 
 static bool
-ends_with(const char *name, const char *end)
-{
-	size_t n = strlen(name);
-	size_t m = strlen(end);
-
-	return n >= m && strcmp(name + n - m, end) == 0;
-}
-
-static bool
 is_name(struct rsb_bytes name, const char *other)
 {
 	return name.size == strlen(other) && memcmp(name.data, other, name.size) == 0;
@@ -182,7 +173,7 @@ kind_of(const struct rsb_inode *dir, const char *name)
 		if (inner[i].name && strcmp(inner[i].name, name) != 0)
 			continue;
 		/* git runs no samples, and every repository is made with a dozen of them. */
-		if (inner[i].kind == RSB_GIT_HOOK && ends_with(name, ".sample"))
+		if (inner[i].kind == RSB_GIT_HOOK && rsb_str_ends_with(name, ".sample"))
 			continue;
 		if (is_inner(dir, inner[i].dir))
 			return inner[i].kind;
@@ -397,7 +388,7 @@ rsb_gitplace_is_near(const struct rsb_inode *inode)
 		return false;
 	return is_repository(dir) || strcmp(inode->name, ".git") == 0 ||
 	       (dir->name &&
-		       (ends_with(dir->name, ".git") ||
+		       (rsb_str_ends_with(dir->name, ".git") ||
 			       is_one_of(dir->name, inner_names, RSB_ARRAY_SIZE(inner_names))));
 }
 

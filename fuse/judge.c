@@ -137,7 +137,8 @@ static bool
 get_own(const struct question *q, const struct rsb_inode *inode, struct rsb_bytes *ret_text)
 {
 	return rsb_buf_len(&q->path) && is_own_place(path_of(q)) &&
-	       rsb_wrote_at(inode, path_of(q), ret_text) && ret_text->size <= RSB_GITALLOW_MAX;
+	       rsb_wrote_at(inode, path_of(q), ret_text) && ret_text->size <= RSB_GITALLOW_MAX &&
+	       rsb_writer_means_it(rsb_wrote_by(inode), q->place.kind);
 }
 
 static void
@@ -333,6 +334,25 @@ rsb_judge_moved(struct rsb_fs *fs, const struct rsb_inode *dir, const char *name
 	if (rsb_gitcopy_move(fs->judge->trust, (const char *)rsb_buf_head(&from),
 		    (const char *)rsb_buf_head(&to)) < 0)
 		rsb_warn("without memory, what was trusted stays at its old name");
+}
+
+void
+rsb_judge_meant(struct rsb_fs *fs, const struct rsb_inode *dir, const char *name,
+	const struct rsb_inode *newdir, const char *newname)
+{
+	RSB_CLEANUP(rsb_buf_done) struct rsb_buf from = { .max = RSB_PATH_MAX + 1 };
+	RSB_CLEANUP(rsb_buf_done) struct rsb_buf to = { .max = RSB_PATH_MAX + 1 };
+	struct rsb_inode *inode;
+	struct rsb_bytes text;
+
+	if (rsb_list_empty(&fs->wrotes) || rsb_gitplace_path(dir, name, &from) < 0 ||
+		rsb_gitplace_path(newdir, newname, &to) < 0 ||
+		is_own_place((const char *)rsb_buf_head(&from)) ||
+		!is_own_place((const char *)rsb_buf_head(&to)))
+		return;
+	inode = rsb_wrote_find(fs, (const char *)rsb_buf_head(&to), &text);
+	if (inode)
+		rsb_wrote_adopt(inode);
 }
 
 void

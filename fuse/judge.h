@@ -36,7 +36,7 @@ void rsb_judge_refuse(struct rsb_fs *fs, const struct rsb_inode *inode, const ch
 
 /*
  * A local program closed it, having written, or moved it to where it was: what is known to be the
- * user's own there is trusted there.
+ * user's own there is trusted there (fuse/writer.h says of what git writes whether it is).
  */
 void rsb_judge_placed(struct rsb_fs *fs, const struct rsb_inode *inode);
 /* The same for what lies there by the notes of fuse/wrote.h. */
@@ -44,6 +44,9 @@ void rsb_judge_placed_at(struct rsb_fs *fs, const struct rsb_inode *dir, const c
 /* A local program renamed what was called name in dir; swap: with what was called newname. */
 void rsb_judge_moved(struct rsb_fs *fs, const struct rsb_inode *dir, const char *name,
 	const struct rsb_inode *newdir, const char *newname, bool swap);
+/* After it, and not by git: who puts a file into a repository by its name means it. */
+void rsb_judge_meant(struct rsb_fs *fs, const struct rsb_inode *dir, const char *name,
+	const struct rsb_inode *newdir, const char *newname);
 /*
  * A local program is about to put inode, which holds ours, at place: appends to out what is to be
  * appended to it, since it was held back from whoever looked at that place last (keeper/gitview.h).

@@ -151,7 +151,8 @@ on_setattr(struct rsb_fop *fop, int r, const void *rep)
 		return;
 	}
 	if (fop->flags & FUSE_SET_ATTR_SIZE)
-		rsb_wrote_cut(fop->fs, fop->inode, fop->offset);
+		rsb_wrote_cut(fop->fs, fop->inode, fop->offset,
+			rsb_writer_of(rsb_fop_pid(fop), fop->inode, 0));
 	rsb_fop_changed(fop, &got->attr, NULL);
 	rsb_guard_then(fop, fop->inode, on_attr_ready);
 }

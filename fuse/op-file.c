@@ -84,6 +84,14 @@ open_once_more(struct rsb_fop *fop, int r, rsb_fop_fn fn)
 }
 
 static void
+began_empty(const struct rsb_fop *fop, struct rsb_inode *inode)
+{
+	if (rsb_wrote_concerns(inode))
+		rsb_wrote_begin(fop->fs, inode, (struct rsb_bytes){ 0 },
+			rsb_writer_of(rsb_fop_pid(fop), inode, fop->fi.flags));
+}
+
+static void
 on_open(struct rsb_fop *fop, int r, const void *rep)
 {
 	struct rsb_fs *fs = fop->fs;
@@ -106,7 +114,7 @@ on_open(struct rsb_fop *fop, int r, const void *rep)
 	rsb_fs_learn(fs, fop->inode, &got->attr, fop->since);
 	rsb_fop_changed(fop, &got->attr, NULL);
 	if (fop->fi.flags & O_TRUNC)
-		rsb_wrote_begin(fs, fop->inode, (struct rsb_bytes){ 0 });
+		began_empty(fop, fop->inode);
 	if (rsb_reply_open(fop, handle) < 0)
 		forget_handle(fs, handle);
 	rsb_handle_unref(fs->handles, handle);
@@ -205,7 +213,8 @@ on_open_ready(struct rsb_fop *fop, int r, const void *rep)
 	}
 	if (view && !view->changed && !view->denied && rsb_handle_writes(fop->handle) &&
 		!fop->inode->wrote)
-		rsb_wrote_begin(fop->fs, fop->inode, (struct rsb_bytes){ view->data, view->size });
+		rsb_wrote_begin(fop->fs, fop->inode, (struct rsb_bytes){ view->data, view->size },
+			RSB_WRITER_PROGRAM);
 	if (writes_only || barred)
 		rsb_guard_view_unref(view);
 	else
@@ -265,7 +274,7 @@ on_create(struct rsb_fop *fop, int r, const void *rep)
 	rsb_fs_name(fs, fop->inode, name, inode, fop->since);
 	rsb_fs_learn(fs, inode, &entry->attr, fop->since);
 	if (!entry->attr.size)
-		rsb_wrote_begin(fs, inode, (struct rsb_bytes){ 0 });
+		began_empty(fop, inode);
 	if (rsb_reply_create(fop, fop->inode, inode, handle) < 0)
 		forget_handle(fs, handle);
 	rsb_inode_unref(inode);

@@ -13,6 +13,7 @@
 #include "fuse/reply.h"
 #include "fuse/seen.h"
 #include "fuse/send.h"
+#include "fuse/writer.h"
 
 /* A request about name in parent, which must be a directory that we know. NULL: answered. */
 static struct rsb_fop *
@@ -383,6 +384,8 @@ on_rename(struct rsb_fop *fop, int r, const void *rep)
 		rsb_fs_learn(fs, over, &got->over, fop->since);
 	rsb_judge_moved(
 		fs, fop->inode, fop->name, fop->other, fop->newname, fop->flags & RENAME_EXCHANGE);
+	if (!rsb_writer_is_git(rsb_fop_pid(fop)))
+		rsb_judge_meant(fs, fop->inode, fop->name, fop->other, fop->newname);
 	/* The table may know another file under the name than the one that was there. */
 	if (moved && moved->wire.ino != got->attr.ino)
 		moved = NULL;

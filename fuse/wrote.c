@@ -15,6 +15,7 @@ struct rsb_wrote {
 	struct rsb_buf text;
 	char *places[RSB_GITPLACES_MAX]; /* paths below the root at which it is the user's own */
 	size_t n_place;
+	enum rsb_writer writer;
 	bool has_more; /* the file holds more than text, see fuse/giveback.h */
 	uint64_t generation;
 };
@@ -110,13 +111,20 @@ is_index(const struct rsb_inode *inode)
 	return rsb_gitnames_kind(name) == RSB_GIT_INDEX || rsb_gitnames_is_scratch(name);
 }
 
+bool
+rsb_wrote_concerns(const struct rsb_inode *inode)
+{
+	return inode->wrote || rsb_gitplace_is_near(inode) || rsb_gitplace_matters(inode);
+}
+
 void
-rsb_wrote_begin(struct rsb_fs *fs, struct rsb_inode *inode, struct rsb_bytes text)
+rsb_wrote_begin(
+	struct rsb_fs *fs, struct rsb_inode *inode, struct rsb_bytes text, enum rsb_writer writer)
 {
 	struct rsb_wrote *wrote;
 
 	rsb_wrote_drop(inode);
-	if (!rsb_gitplace_is_near(inode) && !rsb_gitplace_matters(inode))
+	if (!rsb_wrote_concerns(inode))
 		return;
 	wrote = rsb_new(struct rsb_wrote);
 	if (!wrote)
@@ -128,12 +136,12 @@ rsb_wrote_begin(struct rsb_fs *fs, struct rsb_inode *inode, struct rsb_bytes tex
 	inode->wrote = wrote;
 	fs->wrote_size += size_of(wrote);
 	add_place(wrote, place_of(inode));
-	rsb_wrote_put(fs, inode, 0, text, false);
+	rsb_wrote_put(fs, inode, 0, text, false, writer);
 }
 
 void
 rsb_wrote_put(struct rsb_fs *fs, struct rsb_inode *inode, uint64_t offset, struct rsb_bytes data,
-	bool append)
+	bool append, enum rsb_writer writer)
 {
 	struct rsb_wrote *wrote = inode->wrote;
 	struct rsb_buf *text;
@@ -160,19 +168,21 @@ rsb_wrote_put(struct rsb_fs *fs, struct rsb_inode *inode, uint64_t offset, struc
 		return;
 	}
 	fs->wrote_size += data.size - over;
+	wrote->writer = rsb_max(wrote->writer, writer);
 	renew(fs, wrote);
 }
 
 void
-rsb_wrote_cut(struct rsb_fs *fs, struct rsb_inode *inode, uint64_t size)
+rsb_wrote_cut(struct rsb_fs *fs, struct rsb_inode *inode, uint64_t size, enum rsb_writer writer)
 {
 	struct rsb_wrote *wrote = inode->wrote;
 
 	if (size == 0) {
-		rsb_wrote_begin(fs, inode, (struct rsb_bytes){ 0 });
+		rsb_wrote_begin(fs, inode, (struct rsb_bytes){ 0 }, writer);
 	} else if (wrote && !wrote->has_more && size <= rsb_buf_len(&wrote->text)) {
 		fs->wrote_size -= rsb_buf_len(&wrote->text) - (size_t)size;
 		wrote->text.size = wrote->text.off + (size_t)size;
+		wrote->writer = rsb_max(wrote->writer, writer);
 		renew(fs, wrote);
 	} else {
 		rsb_wrote_drop(inode);
@@ -192,6 +202,19 @@ uint64_t
 rsb_wrote_generation(const struct rsb_inode *inode)
 {
 	return inode->wrote ? inode->wrote->generation : 0;
+}
+
+enum rsb_writer
+rsb_wrote_by(const struct rsb_inode *inode)
+{
+	return inode->wrote ? inode->wrote->writer : RSB_WRITER_GIT_FRESH;
+}
+
+void
+rsb_wrote_adopt(struct rsb_inode *inode)
+{
+	if (inode->wrote)
+		inode->wrote->writer = RSB_WRITER_PROGRAM;
 }
 
 /* ---- places ---- */

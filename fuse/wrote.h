@@ -18,16 +18,21 @@
  */
 
 #include "fuse/fs.h"
+#include "fuse/writer.h"
 
 #define RSB_WROTE_INDEX_MAX ((size_t)8 << 20)
 #define RSB_WROTE_BYTES_MAX ((size_t)32 << 20)
 
+/* A file near a repository, of which all this is noted. */
+bool rsb_wrote_concerns(const struct rsb_inode *inode);
 /* It holds text and nothing else: {0}, when it was created or cut to nothing. */
-void rsb_wrote_begin(struct rsb_fs *fs, struct rsb_inode *inode, struct rsb_bytes text);
+void rsb_wrote_begin(
+	struct rsb_fs *fs, struct rsb_inode *inode, struct rsb_bytes text, enum rsb_writer writer);
 /* A write; append: wherever the end is, which the kernel takes to be offset. */
 void rsb_wrote_put(struct rsb_fs *fs, struct rsb_inode *inode, uint64_t offset,
-	struct rsb_bytes data, bool append);
-void rsb_wrote_cut(struct rsb_fs *fs, struct rsb_inode *inode, uint64_t size);
+	struct rsb_bytes data, bool append, enum rsb_writer writer);
+void rsb_wrote_cut(
+	struct rsb_fs *fs, struct rsb_inode *inode, uint64_t size, enum rsb_writer writer);
 /* It was changed in a way that is not seen. */
 void rsb_wrote_drop(struct rsb_inode *inode);
 /* What it holds. false: not known. Borrowed until the next change. */
@@ -39,6 +44,10 @@ struct rsb_inode *rsb_wrote_find(
 	const struct rsb_fs *fs, const char *path, struct rsb_bytes *ret_text);
 /* Something is appended that is not of local programs: only the places of text count yet. */
 void rsb_wrote_set_more(struct rsb_inode *inode);
+/* Of all who wrote what it holds, the one trusted least. */
+enum rsb_writer rsb_wrote_by(const struct rsb_inode *inode);
+/* A program other than git put it where it is: it means what it holds. */
+void rsb_wrote_adopt(struct rsb_inode *inode);
 /* A local program made path another name of it. */
 void rsb_wrote_linked(struct rsb_inode *inode, const char *path);
 /* It renamed from to to, or swapped them. to_sure: rsb_gitplace_is_sure() of the new directory. */

@@ -124,6 +124,15 @@ rsb_str_bool(const char *s, bool *ret_value)
 }
 
 bool
+rsb_str_ends_with(const char *text, const char *end)
+{
+	const size_t n = strlen(text);
+	const size_t m = strlen(end);
+
+	return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+bool
 rsb_str_is_below(const char *path, const char *dir)
 {
 	size_t size = strlen(dir);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "fuse/gitplace.h"
 #include "fuse/seen.h"
@@ -43,8 +44,8 @@ written(struct world *w, struct rsb_inode *dir, const char *name)
 {
 	struct rsb_inode *inode = seen(w, S_IFREG, dir, name);
 
-	rsb_wrote_begin(&w->fs, inode, (struct rsb_bytes){ 0 });
-	rsb_wrote_put(&w->fs, inode, 0, rsb_bytes_str(TEXT), false);
+	rsb_wrote_begin(&w->fs, inode, (struct rsb_bytes){ 0 }, RSB_WRITER_PROGRAM);
+	rsb_wrote_put(&w->fs, inode, 0, rsb_bytes_str(TEXT), false, RSB_WRITER_PROGRAM);
 	return inode;
 }
 
@@ -90,8 +91,8 @@ START_TEST(it_is_known_where_it_was_written)
 	/* The sandbox links it: what it holds is known yet, where it is written no more. */
 	rsb_seen_hint(message, w.git, rsb_bytes_str("config"));
 	ck_assert(!is_at(message, ".git/config"));
-	rsb_wrote_begin(&w.fs, message, (struct rsb_bytes){ 0 });
-	rsb_wrote_put(&w.fs, message, 0, rsb_bytes_str(TEXT), false);
+	rsb_wrote_begin(&w.fs, message, (struct rsb_bytes){ 0 }, RSB_WRITER_PROGRAM);
+	rsb_wrote_put(&w.fs, message, 0, rsb_bytes_str(TEXT), false, RSB_WRITER_PROGRAM);
 	ck_assert(!is_at(message, ".git/config") && !is_at(message, ".git/COMMIT_EDITMSG"));
 	ck_assert_ptr_nonnull(message->wrote);
 	world_free(&w);
@@ -110,7 +111,7 @@ START_TEST(a_write_after_a_move_by_the_sandbox_has_no_place)
 	hooks = seen(&w, S_IFDIR, w.git, "hooks");
 	hook = written(&w, hooks, "x");
 	rsb_seen_hint(hooks, src, rsb_bytes_str("hooks"));
-	rsb_wrote_put(&w.fs, hook, 0, rsb_bytes_str(TEXT), false);
+	rsb_wrote_put(&w.fs, hook, 0, rsb_bytes_str(TEXT), false, RSB_WRITER_PROGRAM);
 	rsb_seen_hint(hooks, w.git, rsb_bytes_str("hooks"));
 	ck_assert(!is_at(hook, ".git/hooks/x") && !is_at(hook, "src/hooks/x"));
 	world_free(&w);
@@ -131,7 +132,7 @@ START_TEST(a_local_rename_takes_it_along)
 	ck_assert(is_at(lock, ".git/config") && is_at(lock, ".git/config.lock"));
 	ck_assert(!is_at(old, ".git/config"));
 	/* Changed, it is its own where it lies now, and nowhere else. */
-	rsb_wrote_put(&w.fs, lock, 0, rsb_bytes_str(TEXT), false);
+	rsb_wrote_put(&w.fs, lock, 0, rsb_bytes_str(TEXT), false, RSB_WRITER_PROGRAM);
 	ck_assert(is_at(lock, ".git/config") && !is_at(lock, ".git/config.lock"));
 	/* With the directories above it, but for names that only begin alike. */
 	rsb_wrote_moved(&w.fs, ".gi", "a", false, true);
@@ -159,6 +160,58 @@ START_TEST(a_local_rename_takes_it_along)
 }
 END_TEST
 
+START_TEST(whoever_is_trusted_least_counts)
+{
+	struct world w;
+	struct rsb_inode *file;
+
+	world_new(&w);
+	file = written(&w, w.git, "config.lock");
+	ck_assert_int_eq(rsb_wrote_by(file), RSB_WRITER_PROGRAM);
+	rsb_wrote_put(&w.fs, file, 0, rsb_bytes_str(TEXT), false, RSB_WRITER_GIT_FRESH);
+	rsb_wrote_put(&w.fs, file, 0, rsb_bytes_str(TEXT), false, RSB_WRITER_GIT_LOCK);
+	ck_assert_int_eq(rsb_wrote_by(file), RSB_WRITER_GIT_FRESH);
+	rsb_wrote_adopt(file);
+	ck_assert_int_eq(rsb_wrote_by(file), RSB_WRITER_PROGRAM);
+	rsb_wrote_cut(&w.fs, file, 1, RSB_WRITER_GIT);
+	ck_assert_int_eq(rsb_wrote_by(file), RSB_WRITER_GIT);
+	/* All that was there is gone, and so are its writers. */
+	rsb_wrote_cut(&w.fs, file, 0, RSB_WRITER_GIT_LOCK);
+	ck_assert_int_eq(rsb_wrote_by(file), RSB_WRITER_GIT_LOCK);
+	rsb_wrote_drop(file);
+	ck_assert_int_eq(rsb_wrote_by(file), RSB_WRITER_GIT_FRESH);
+	world_free(&w);
+}
+END_TEST
+
+START_TEST(git_means_what_it_writes_when_it_is_told_to)
+{
+	static const struct {
+		enum rsb_git_kind kind;
+		enum rsb_writer last; /* that means it */
+	} kinds[] = {
+		{ RSB_GIT_HOOK, RSB_WRITER_PROGRAM },
+		{ RSB_GIT_ATTRIBUTES, RSB_WRITER_PROGRAM },
+		{ RSB_GIT_REMOTE, RSB_WRITER_PROGRAM },
+		{ RSB_GIT_CONFIG, RSB_WRITER_GIT_LOCK },
+		{ RSB_GIT_ALTERNATES, RSB_WRITER_GIT_LOCK },
+		{ RSB_GIT_RERERE, RSB_WRITER_GIT_LOCK },
+		{ RSB_GIT_GITFILE, RSB_WRITER_GIT },
+		{ RSB_GIT_COMMONDIR, RSB_WRITER_GIT },
+		{ RSB_GIT_GITDIR, RSB_WRITER_GIT },
+	};
+
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(kinds); i++) {
+		for (int w = RSB_WRITER_PROGRAM; w <= RSB_WRITER_GIT_FRESH; w++)
+			ck_assert_int_eq(rsb_writer_means_it((enum rsb_writer)w, kinds[i].kind),
+				w <= (int)kinds[i].last);
+	}
+	/* This is not git; of a process that nobody knows nothing is said. */
+	ck_assert(!rsb_writer_is_git(getpid()));
+	ck_assert(rsb_writer_is_git(0) && rsb_writer_is_git(INT32_MAX));
+}
+END_TEST
+
 START_TEST(places_count_for_the_maximum)
 {
 	char name[200];
@@ -181,6 +234,8 @@ main(void)
 		it_is_known_where_it_was_written,
 		a_write_after_a_move_by_the_sandbox_has_no_place,
 		a_local_rename_takes_it_along,
+		whoever_is_trusted_least_counts,
+		git_means_what_it_writes_when_it_is_told_to,
 		places_count_for_the_maximum,
 	};
 

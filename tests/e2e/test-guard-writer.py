@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: MIT
+"""What git here writes because it is in a commit is not the user's own, wherever the sandbox makes it land."""
+
+import os
+import subprocess
+
+import harness
+from gittrap import Trap, git, hook, ran, without_guard
+from harness import check, equal
+
+HOOKS = ("post-checkout", "post-index-change", "reference-transaction")
+
+# name -> what the sandbox does in r before git here checks out a commit of it, and while it does.
+WAYS = {
+    # The directory that git works in is a link to a part of the repository.
+    "a working tree by a link": ("for h in {hooks}; do cp evil $h; done",
+                                 "ln -s @/.git/hooks ../@-lnk; git config core.worktree ../../@-lnk", ":"),
+    # git here has made the directory, knows it to be one, and has more to write into it.
+    "a directory that is swapped": ("mkdir d; for i in $(seq 100 600); do echo > d/a$i; done; for h in {hooks}; do cp evil d/$h; done",
+                                    ":", "until [ -e d/a100 ]; do :; done; mv d d.old; ln -s .git/hooks d"),
+}
+
+
+def plant(world, box, way, name):
+    trap = Trap(box, name)
+    commit, before, meanwhile = WAYS[way]
+    trap.sh(f"git checkout -q other; {commit.format(hooks=' '.join(HOOKS))}; git add -f .; git commit -qm hooks; "
+            f"git checkout -q main; {before}")
+    with subprocess.Popen(["rsb-exec", "sh", "-c", f"echo go; {meanwhile}"], cwd=trap.repo, env=world.env,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as busy:
+        equal(busy.stdout.readline(), b"go\n")
+        git(box, "checkout", "-qf", "other", cwd=trap.repo)
+        equal(busy.wait(60), 0)
+    check(set(HOOKS) <= set(box.sh(f"ls {name}/.git/hooks").split()), f"{way}: it lands there")
+    trap.sh("git config --unset core.worktree || :; rm -rf d ../@-lnk")
+    for command in ("checkout -qf main", "checkout -qf other", "status"):
+        git(box, *command.split(), cwd=trap.repo)
+    return trap
+
+
+def test_git_here_plants_no_hooks(world):
+    with world.sandbox() as box:
+        for i, way in enumerate(WAYS):
+            trap = plant(world, box, way, f"r{i}")
+            check(not trap.sprung(), f"{way}: the sandbox's program ran here")
+            held = {h["path"] for h in box.status()["held"]}
+            check(held >= {f"r{i}/.git/hooks/{h}" for h in HOOKS[:2]}, held)
+        with without_guard(box):
+            for i, way in enumerate(WAYS):
+                check(plant(world, box, way, f"n{i}").sprung(), f"{way}: it would run without the guard")
+
+
+def test_what_people_put_into_a_repository_is_theirs(world):
+    """Also what git wrote elsewhere first; what git copies from a template takes a word."""
+    canary = world.dir("canary") + "/put"
+    template = world.fresh("template") + "/hooks"
+    os.makedirs(template)
+    hook(f"{template}/post-commit", canary)
+    with world.sandbox() as box:
+        repo = box.path("r")
+        world.run("git", "init", "-q", "-b", "main", f"--template={os.path.dirname(template)}", repo)
+        os.makedirs(f"{repo}/hooks")
+        hook(f"{repo}/hooks/pre-commit", canary)
+        for args in (("config", "user.name", "u"), ("config", "user.email", "u@u"), ("add", "."), ("commit", "-qm", "one"),
+                     ("rm", "-q", "hooks/pre-commit"), ("commit", "-qm", "two")):
+            git(box, *args, cwd=repo, status=0)
+        equal(ran(canary), 0, "of a template")
+        equal([h["path"] for h in box.status()["held"]], ["r/.git/hooks/post-commit"])
+        world.rsb("trust", repo)
+        # Out of a commit, and then moved by the user.
+        git(box, "checkout", "-q", "HEAD^", "--", "hooks", cwd=repo, status=0)
+        world.run("mv", "hooks/pre-commit", ".git/hooks/", cwd=repo)
+        git(box, "commit", "-q", "--allow-empty", "-m", "three", cwd=repo, status=0)
+        equal(ran(canary), 2, "both hooks")
+        equal(box.status()["held_back"], 0)
+
+
+harness.main(globals())
