@@ -159,6 +159,26 @@ START_TEST(a_local_rename_takes_it_along)
 }
 END_TEST
 
+START_TEST(a_write_after_others_could_write_leaves_it_unknown)
+{
+	struct world w;
+	struct rsb_inode *inode;
+
+	world_new(&w);
+	w.fs.cache.generation = 7;
+	inode = written(&w, w.git, "config");
+	ck_assert_uint_eq(rsb_wrote_generation(inode), 7);
+	w.fs.cache.generation = 8;
+	rsb_wrote_put(&w.fs, inode, 1, rsb_bytes_str("x"), false);
+	ck_assert_uint_eq(rsb_wrote_generation(inode), 0);
+	rsb_wrote_put(&w.fs, inode, 2, rsb_bytes_str("x"), false);
+	ck_assert_uint_eq(rsb_wrote_generation(inode), 0);
+	rsb_wrote_begin(&w.fs, inode, rsb_bytes_str(TEXT));
+	ck_assert_uint_eq(rsb_wrote_generation(inode), 8);
+	world_free(&w);
+}
+END_TEST
+
 START_TEST(places_count_for_the_maximum)
 {
 	char name[200];
@@ -181,6 +201,7 @@ main(void)
 		it_is_known_where_it_was_written,
 		a_write_after_a_move_by_the_sandbox_has_no_place,
 		a_local_rename_takes_it_along,
+		a_write_after_others_could_write_leaves_it_unknown,
 		places_count_for_the_maximum,
 	};
 
