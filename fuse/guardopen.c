@@ -36,13 +36,32 @@ is_same(const struct rsb_guard_view *a, const struct rsb_guard_view *b)
 	return a == b || (a->size == b->size && memcmp(a->data, b->data, a->size) == 0);
 }
 
+static bool
+has_room(const struct rsb_fs *fs, size_t size)
+{
+	size_t left = RSB_GUARDOPEN_MAX;
+	const struct rsb_handle *handle;
+	size_t cursor = 0;
+
+	if (size > RSB_GITALLOW_MAX)
+		left -= RSB_GUARDOPEN_SMALL_MAX;
+	while (size <= left && (handle = rsb_handle_next(fs->handles, &cursor))) {
+		/* Of one file all are the same. */
+		if (handle->view && first_that_shows(handle->inode, NULL) == handle)
+			left -= rsb_min(left, handle->view->size);
+	}
+	return size <= left;
+}
+
 int
 rsb_guardopen_show(struct rsb_fs *fs, struct rsb_handle *handle, struct rsb_guard_view *view)
 {
 	const struct rsb_handle *other = first_that_shows(handle->inode, handle);
 	int r = 0;
 
-	if (other && !(other->view && is_same(other->view, view)))
+	if (!other && !has_room(fs, view->size))
+		r = -ENFILE;
+	else if (other && !(other->view && is_same(other->view, view)))
 		r = -EBUSY;
 	if (r < 0) {
 		rsb_guard_view_unref(view);

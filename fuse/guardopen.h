@@ -13,11 +13,17 @@
  */
 
 #include "fuse/fs.h"
+#include "keeper/gitallow.h"
+
+#define RSB_GUARDOPEN_MAX ((size_t)256 << 20) /* bytes of all; equal ones of a file count once */
+/* Of that, only for those up to RSB_GITALLOW_MAX: a few indexes leave room for settings. */
+#define RSB_GUARDOPEN_SMALL_MAX ((size_t)32 << 20)
 
 struct rsb_guard_view;
 
 /*
- * handle shows view, which is taken also on failure. -EBUSY: another text of it is shown.
+ * handle shows view, which is taken also on failure. -EBUSY: another text of it is shown. -ENFILE
+ * over RSB_GUARDOPEN_MAX: other files that are open have to be closed first.
  */
 rsb_nodiscard int rsb_guardopen_show(
 	struct rsb_fs *fs, struct rsb_handle *handle, struct rsb_guard_view *view);

@@ -9,6 +9,8 @@
 #include "fuse/ledger.h"
 #include "tests/unit/nodes.h"
 
+#define MIB ((size_t)1 << 20)
+
 /* As much of a daemon as has files open. */
 struct house {
 	struct world world;
@@ -42,6 +44,17 @@ opened(struct house *h, struct rsb_inode *inode, int flags)
 	struct rsb_handle *handle;
 
 	ck_assert_int_eq(rsb_handle_open(h->fs.handles, inode, h->id++, flags, &handle), 0);
+	return handle;
+}
+
+/* Opens a file for itself, which holds no other reference. */
+static struct rsb_handle *
+opened_other(struct house *h)
+{
+	struct rsb_inode *inode = given(&h->world, h->id, h->id);
+	struct rsb_handle *handle = opened(h, inode, O_RDONLY);
+
+	rsb_inode_unref(inode);
 	return handle;
 }
 
@@ -138,6 +151,54 @@ START_TEST(a_text_that_went_with_a_crash_is_another)
 }
 END_TEST
 
+START_TEST(all_that_are_open_have_a_bound)
+{
+	const size_t size = 62 * MIB;
+	struct rsb_handle *handles[RSB_GUARDOPEN_MAX / (62 * MIB)];
+	struct rsb_handle *again, *small, *other;
+	struct house h;
+	size_t n = 0;
+	int r = 0;
+
+	house_new(&h);
+	while (r == 0) {
+		ck_assert_uint_lt(n, RSB_ARRAY_SIZE(handles));
+		handles[n] = opened_other(&h);
+		r = show(&h, handles[n++], size, 0);
+	}
+	ck_assert_int_eq(r, -ENFILE);
+	ck_assert_uint_eq(n - 1, (RSB_GUARDOPEN_MAX - RSB_GUARDOPEN_SMALL_MAX) / size);
+	/* One that is open is not counted again. */
+	again = opened(&h, handles[0]->inode, O_RDONLY);
+	ck_assert_int_eq(show(&h, again, size, 0), 0);
+	small = opened_other(&h);
+	ck_assert_int_eq(show(&h, small, RSB_GITALLOW_MAX, 0), 0);
+	end(&h, handles[1]);
+	other = handles[n - 1];
+	ck_assert_int_eq(show(&h, other, size, 0), 0);
+	end(&h, handles[0]);
+	handles[0] = opened_other(&h);
+	ck_assert_int_eq(show(&h, handles[0], size, 0), -ENFILE);
+	house_free(&h);
+}
+END_TEST
+
+START_TEST(all_that_are_read_at_one_time_have_a_bound)
+{
+	struct house h;
+
+	house_new(&h);
+	ck_assert_int_eq(rsb_guard_take_room(&h.fs, RSB_GUARD_LOADING_MAX - 1), 0);
+	ck_assert_int_eq(rsb_guard_take_room(&h.fs, 2), -ENOMEM);
+	ck_assert_int_eq(rsb_guard_take_room(&h.fs, 1), 0);
+	ck_assert_int_eq(rsb_guard_take_room(&h.fs, 1), -ENOMEM);
+	ck_assert_int_eq(rsb_guard_take_room(&h.fs, SIZE_MAX), -ENOMEM);
+	rsb_guard_give_room(&h.fs, RSB_GUARD_LOADING_MAX - 1);
+	ck_assert_int_eq(rsb_guard_take_room(&h.fs, 2), 0);
+	house_free(&h);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -145,6 +206,8 @@ main(void)
 		one_text_is_shown_at_a_time,
 		who_writes_reads_nothing_that_others_have_mapped,
 		a_text_that_went_with_a_crash_is_another,
+		all_that_are_open_have_a_bound,
+		all_that_are_read_at_one_time_have_a_bound,
 	};
 
 	return unit_run("mount-guardopen", tests, RSB_ARRAY_SIZE(tests));
