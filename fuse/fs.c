@@ -206,7 +206,8 @@ rsb_fs_keeps(const struct rsb_fs *fs, uint64_t since)
 bool
 rsb_fs_unchanged(const struct rsb_fs *fs, const struct rsb_inode *inode, uint64_t since)
 {
-	return rsb_fs_keeps(fs, since) && inode->changed <= since && !inode->n_mutating;
+	return rsb_fs_keeps(fs, since) && inode->changed <= since && !inode->n_mutating &&
+	       !inode->dirty;
 }
 
 void

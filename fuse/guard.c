@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "fuse/gitplace.h"
+#include "fuse/guardopen.h"
 #include "fuse/judge.h"
 #include "fuse/notify.h"
 #include "keeper/gitnames.h"
@@ -174,16 +175,19 @@ rsb_guard_view(const struct rsb_fs *fs, const struct rsb_inode *inode)
 void
 rsb_guard_stat(const struct rsb_fs *fs, const struct rsb_inode *inode, struct stat *st)
 {
-	const struct rsb_guard_view *view;
+	const struct rsb_guard_view *view, *shown;
 	struct rsb_gitplace place;
 	size_t cursor = 0;
 
 	if (!rsb_guard_watches(fs, inode))
 		return;
 	view = good_view(fs, inode);
-	if (view && view->changed) {
-		st->st_size = (off_t)view->size;
-		st->st_blocks = (blkcnt_t)((view->size + 511) / 512);
+	shown = rsb_guardopen_shown(inode);
+	if (!shown && view && view->changed)
+		shown = view;
+	if (shown) {
+		st->st_size = (off_t)shown->size;
+		st->st_blocks = (blkcnt_t)((shown->size + 511) / 512);
 	}
 	if (view && view->no_exec)
 		st->st_mode &= (mode_t)~0111;
@@ -192,6 +196,14 @@ rsb_guard_stat(const struct rsb_fs *fs, const struct rsb_inode *inode, struct st
 		if (place.kind == RSB_GIT_HOOK || !place.dir)
 			st->st_mode &= (mode_t)~0111;
 	}
+}
+
+bool
+rsb_guard_lags(const struct rsb_fs *fs, const struct rsb_inode *inode)
+{
+	const struct rsb_guard_view *shown = rsb_guardopen_shown(inode);
+
+	return shown && shown != good_view(fs, inode);
 }
 
 static int

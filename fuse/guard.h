@@ -11,7 +11,7 @@
  * is the view's, a hook that may not run has no permission to be executed. Where nothing could be
  * served instead, it cannot be opened to be read. A view is good for as
  * long as the attributes are that it was read with; without the cache it is read anew for each
- * look-up, stat and open. An open file keeps its own to its end.
+ * look-up, stat and open. An open file keeps its own to its end (fuse/guardopen.h).
  *
  * All under the lock of fuse/fs.h.
  */
@@ -69,6 +69,8 @@ void rsb_guard_set_fresh(struct rsb_fs *fs, const struct rsb_inode *inode);
 struct rsb_guard_view *rsb_guard_view(const struct rsb_fs *fs, const struct rsb_inode *inode);
 /* st as the kernel is to see it. */
 void rsb_guard_stat(const struct rsb_fs *fs, const struct rsb_inode *inode, struct stat *st);
+/* Some of that is of what is open, and not of what it would be opened with now. */
+bool rsb_guard_lags(const struct rsb_fs *fs, const struct rsb_inode *inode);
 /* A symbolic link that must not be followed. */
 bool rsb_guard_bars_link(struct rsb_fs *fs, const struct rsb_inode *inode);
 

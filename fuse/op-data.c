@@ -5,6 +5,7 @@
 
 #include "fuse/ahead.h"
 #include "fuse/guardload.h"
+#include "fuse/guardopen.h"
 #include "fuse/ledger.h"
 #include "fuse/log.h"
 #include "fuse/ops.h"
@@ -131,13 +132,14 @@ on_read_ready(struct rsb_fop *fop, int r, const void *rep)
 		r = -EIO;
 	else if (view && view->denied)
 		r = -EACCES;
-	if (r < 0) {
+	if (r < 0)
 		rsb_guard_view_unref(view);
+	else
+		r = rsb_guardopen_show(fop->fs, fop->handle, view);
+	if (r < 0)
 		rsb_reply_err(fop, r);
-		return;
-	}
-	rsb_log_set_view(rsb_ledger_arena(fop->fs->ledger), fop->handle, view);
-	reply_view(fop, view);
+	else
+		reply_view(fop, fop->handle->view);
 }
 
 void
@@ -161,6 +163,11 @@ op_read(fuse_req_t req, fuse_ino_t nodeid, size_t size, off_t offset, struct fus
 	}
 	if (!rsb_handle_writes(handle) && rsb_guard_watches(fop->fs, handle->inode)) {
 		rsb_guard_then_read(fop, handle->inode, on_read_ready);
+		return;
+	}
+	/* It may be for a page, which others have mapped as a page of what they are shown. */
+	if (rsb_handle_writes(handle) && !rsb_guardopen_may_read(handle)) {
+		rsb_reply_err(fop, -EBUSY);
 		return;
 	}
 	rsb_push_inode(fop->fs, handle->inode);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "fuse/guardload.h"
+#include "fuse/guardopen.h"
 #include "fuse/hold.h"
 #include "fuse/judge.h"
 #include "fuse/ledger.h"
@@ -211,16 +212,19 @@ on_open_ready(struct rsb_fop *fop, int r, const void *rep)
 		send_open(fop);
 		return;
 	}
-	if (view && !view->changed && !view->denied && rsb_handle_writes(fop->handle) &&
+	if (barred) {
+		r = -EACCES;
+	} else if (view && !writes_only) {
+		view->n_ref++;
+		r = rsb_guardopen_show(fop->fs, fop->handle, view);
+	}
+	if (r >= 0 && view && !view->changed && !view->denied && rsb_handle_writes(fop->handle) &&
 		!fop->inode->wrote)
 		rsb_wrote_begin(fop->fs, fop->inode, (struct rsb_bytes){ view->data, view->size },
 			RSB_WRITER_PROGRAM);
-	if (writes_only || barred)
-		rsb_guard_view_unref(view);
-	else
-		rsb_log_set_view(rsb_ledger_arena(fop->fs->ledger), fop->handle, view);
-	if (r < 0 || barred)
-		fail_open(fop, r < 0 ? r : -EACCES);
+	rsb_guard_view_unref(view);
+	if (r < 0)
+		fail_open(fop, r);
 	else
 		send_open(fop);
 }

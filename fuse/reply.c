@@ -40,7 +40,8 @@ rsb_reply_err(struct rsb_fop *fop, int r)
 static double
 attr_ttl(struct rsb_fs *fs, struct rsb_inode *inode)
 {
-	bool known = rsb_fs_knows(fs, inode) && rsb_guard_ready(fs, inode);
+	bool known =
+		rsb_fs_knows(fs, inode) && rsb_guard_ready(fs, inode) && !rsb_guard_lags(fs, inode);
 	double ttl = known ? rsb_cache_ttl(&fs->cache) : 0;
 
 	if (ttl > 0)
@@ -148,14 +149,14 @@ open_info(struct rsb_fs *fs, struct rsb_handle *handle, const struct fuse_file_i
 
 	out.fh = handle->fh;
 	/*
-	 * Past the page cache: pages of two views of one file, each harmless, could make a third
-	 * that is not.
+	 * Past the page cache, where a mapping finds no page but those of what it is shown: who
+	 * writes leaves none there either. Pages from before go with this open and each mmap(2).
 	 */
-	out.direct_io = handle->view != NULL;
-	out.keep_cache = on && rsb_cache_valid(&fs->cache, inode->pages_gen);
+	out.direct_io = handle->view || rsb_guard_watches(fs, inode);
+	out.keep_cache = on && !out.direct_io && rsb_cache_valid(&fs->cache, inode->pages_gen);
 	if (S_ISDIR(inode->attr.mode))
 		out.cache_readdir = on;
-	inode->pages_gen = on ? fs->cache.generation : 0;
+	inode->pages_gen = on && !out.direct_io ? fs->cache.generation : 0;
 	if (on)
 		inode->kernel_gen = fs->cache.generation;
 	return out;

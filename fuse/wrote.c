@@ -90,7 +90,9 @@ rsb_wrote_drop(struct rsb_inode *inode)
 static void
 renew(struct rsb_fs *fs, struct rsb_wrote *wrote)
 {
-	wrote->generation = fs->cache.generation;
+	/* Somebody else may have changed it in between: what it holds now was not all seen. */
+	if (wrote->generation != fs->cache.generation)
+		wrote->generation = 0;
 	/* What it holds now was written at the one place where it is. */
 	if (wrote->n_place > 1 || !rsb_gitplace_is_sure(wrote->inode)) {
 		drop_places(wrote);
@@ -131,6 +133,7 @@ rsb_wrote_begin(
 		return;
 	wrote->fs = fs;
 	wrote->inode = inode;
+	wrote->generation = fs->cache.generation;
 	rsb_list_init(&wrote->age);
 	rsb_buf_init(&wrote->text, is_index(inode) ? RSB_WROTE_INDEX_MAX : RSB_GITALLOW_MAX);
 	inode->wrote = wrote;

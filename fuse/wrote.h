@@ -52,7 +52,7 @@ void rsb_wrote_adopt(struct rsb_inode *inode);
 void rsb_wrote_linked(struct rsb_inode *inode, const char *path);
 /* It renamed from to to, or swapped them. to_sure: rsb_gitplace_is_sure() of the new directory. */
 void rsb_wrote_moved(struct rsb_fs *fs, const char *from, const char *to, bool swap, bool to_sure);
-/* The generation of the cache in which it was changed last. */
+/* The generation of the cache in which all of it was noted; 0: it took several. */
 uint64_t rsb_wrote_generation(const struct rsb_inode *inode);
 
 #endif

@@ -184,6 +184,26 @@ START_TEST(whoever_is_trusted_least_counts)
 }
 END_TEST
 
+START_TEST(a_write_after_others_could_write_leaves_it_unknown)
+{
+	struct world w;
+	struct rsb_inode *inode;
+
+	world_new(&w);
+	w.fs.cache.generation = 7;
+	inode = written(&w, w.git, "config");
+	ck_assert_uint_eq(rsb_wrote_generation(inode), 7);
+	w.fs.cache.generation = 8;
+	rsb_wrote_put(&w.fs, inode, 1, rsb_bytes_str("x"), false, RSB_WRITER_PROGRAM);
+	ck_assert_uint_eq(rsb_wrote_generation(inode), 0);
+	rsb_wrote_put(&w.fs, inode, 2, rsb_bytes_str("x"), false, RSB_WRITER_PROGRAM);
+	ck_assert_uint_eq(rsb_wrote_generation(inode), 0);
+	rsb_wrote_begin(&w.fs, inode, rsb_bytes_str(TEXT), RSB_WRITER_PROGRAM);
+	ck_assert_uint_eq(rsb_wrote_generation(inode), 8);
+	world_free(&w);
+}
+END_TEST
+
 START_TEST(git_means_what_it_writes_when_it_is_told_to)
 {
 	static const struct {
@@ -236,6 +256,7 @@ main(void)
 		a_local_rename_takes_it_along,
 		whoever_is_trusted_least_counts,
 		git_means_what_it_writes_when_it_is_told_to,
+		a_write_after_others_could_write_leaves_it_unknown,
 		places_count_for_the_maximum,
 	};
 
