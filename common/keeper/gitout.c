@@ -26,7 +26,7 @@ gives_orders(const char *name, size_t size)
 {
 	static const char *const names[] = { "hooks", "commondir", "gitdir", "remotes", "branches",
 		"attributes", "alternates", "http-alternates", "MERGE_RR", "MERGE_AUTOSTASH",
-		"sequencer", "rebase-merge", "rebase-apply" };
+		"sequencer", "rebase-merge", "rebase-apply", "BISECT_NAMES" };
 
 	for (size_t i = 0; i < RSB_ARRAY_SIZE(names); i++)
 		if (is_name(name, size, names[i]))
