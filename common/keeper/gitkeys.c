@@ -46,8 +46,8 @@ static const struct rule rules[] = {
 	{ "committer", false, ANY, " name email " },
 	{ "init", false, ANY, " defaultbranch defaultobjectformat defaultrefformat " },
 	{ "extensions", false, ANY,
-		" objectformat compatobjectformat refstorage worktreeconfig partialclone"
-		" preciousobjects noop noop-v1 relativeworktrees " },
+		" objectformat compatobjectformat refstorage worktreeconfig preciousobjects noop"
+		" noop-v1 relativeworktrees " },
 	{ "branch", true, ANY,
 		" merge rebase description vscode-merge-base github-pr-owner-number"
 		" github-pr-base-branch " },
@@ -55,8 +55,9 @@ static const struct rule rules[] = {
 	{ "branch", false, ANY, " autosetupmerge autosetuprebase sort " },
 	{ "remote", true, REMOTE, " url pushurl " },
 	{ "remote", true, ANY,
-		" fetch push tagopt prune prunetags skipdefaultupdate skipfetchall mirror promisor"
-		" partialclonefilter followremotehead " },
+		" fetch push tagopt prune prunetags skipdefaultupdate skipfetchall mirror"
+		" followremotehead " },
+	{ "remote", true, OFF, " promisor " },
 	{ "remote", false, REMOTE, " pushdefault " },
 	{ "submodule", true, REMOTE, " url " },
 	{ "submodule", true, ANY, " active branch fetchrecursesubmodules ignore shallow " },
