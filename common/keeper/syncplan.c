@@ -10,6 +10,7 @@
 
 #include "keeper/gitindex.h"
 #include "keeper/gitout.h"
+#include "keeper/secretlike.h"
 #include "keeper/syncbeside.h"
 #include "util/cleanup.h"
 #include "util/str.h"
@@ -69,12 +70,21 @@ is_alike(const struct rsb_tree_leaf *a, const struct rsb_tree_leaf *b)
 	       (a->size == b->size || rsb_gitindex_is(a->path));
 }
 
+static bool
+is_credentials(const struct rsb_merge_path *at)
+{
+	return rsb_secretlike_stays(at->path) &&
+	       ((at->here && !S_ISDIR(at->here->mode)) || (at->there && !S_ISDIR(at->there->mode)));
+}
+
 static const char *
 why_held(const struct rsb_syncplan *plan, const struct rsb_syncplan_job *job)
 {
 	const struct rsb_tree_leaf *leaf =
 		job->act == RSB_MERGE_DROP ? job->at.here : job->at.there;
 
+	if (job->act != RSB_MERGE_NOTHING && is_credentials(&job->at))
+		return RSB_SECRETLIKE_STAYS;
 	if (!leaf || (job->act != RSB_MERGE_TAKE && job->act != RSB_MERGE_DROP &&
 			     job->act != RSB_MERGE_CONFLICT))
 		return NULL;
