@@ -43,6 +43,16 @@ is_named_by_anybody(const char *below)
 	return below[size] && (is_name(below, size, "refs") || is_name(below, size, "logs"));
 }
 
+/* In a directory of hooks, and git runs it by no name that it may have. */
+static bool
+is_sample(const char *name)
+{
+	static const char end[] = ".sample";
+	const size_t n = strlen(name);
+
+	return n >= strlen(end) && strcmp(name + n - strlen(end), end) == 0 && !strchr(name, '/');
+}
+
 /*
  * below: a path in a repository's directory. Branches and objects have their names from anybody;
  * what is in modules and worktrees are repositories again, at any depth.
@@ -56,6 +66,8 @@ is_order(const char *below)
 		return false;
 	for (const char *p = below; *p; p += size + (p[size] == '/')) {
 		size = strcspn(p, "/");
+		if (is_name(p, size, "hooks") && p[size] && is_sample(p + size + 1))
+			return false;
 		if (gives_orders(p, size))
 			return true;
 	}

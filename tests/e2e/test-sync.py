@@ -134,11 +134,12 @@ def test_nothing_leads_out_and_git_takes_no_orders(world):
     source = world.fresh("src")
     put(source, d__file="f")
     subprocess.run(["git", "init", "-q", source], check=True, env=world.env)
+    put(source, **{".git/hooks/mine": "true"})
     with world.sandbox(source) as box:
         src = pathlib.Path(box.source)
         before = tree(src)
         box.sh("echo evil >> .git/config; echo evil > .git/hooks/post-checkout; chmod 755 .git/hooks/post-checkout;"
-               "mkdir -p .git/info; echo '* filter=evil' > .git/info/attributes; rm -rf .git/hooks/pre-commit.sample;"
+               "mkdir -p .git/info; echo '* filter=evil' > .git/info/attributes; rm -rf .git/hooks/mine;"
                f"ln -s {outside}/secret abs; ln -s ../../x up; mkfifo pipe; rm -r d; ln -s {outside} d;"
                "mkdir -p bare/objects bare/refs bare/hooks; echo 'ref: refs/heads/x' > bare/HEAD; echo evil > bare/config;"
                "mkdir -p sub; echo 'gitdir: /tmp' > sub/.git; mkdir -p .GIT/hooks; echo evil > .GIT/config;"
@@ -148,7 +149,7 @@ def test_nothing_leads_out_and_git_takes_no_orders(world):
         for name in (".git/config", ".git/hooks/post-checkout", ".git/info/attributes", "abs", "up", "pipe", "d",
                      "bare/HEAD", "sub/.git", ".GIT/config", ".GIT/hooks", ".git/objects/link"):
             check(name in held, f"{name} is not in {held}")
-        check(".git/hooks/pre-commit.sample" not in paths(answer, "goes"), "deletions of hooks stay there")
+        check(".git/hooks/mine" not in paths(answer, "goes"), "deletions of hooks stay there")
         after = tree(src)
         for name in (b"abs", b"up", b"pipe", b"bare/HEAD", b"sub/.git", b".GIT/config", b".git/hooks/post-checkout"):
             check(name not in after, name)
