@@ -84,7 +84,8 @@ look_at_marks(struct look *look, const char *dir)
 static void
 look_at_repository(struct look *look, const char *dir, size_t level)
 {
-	static const char *const lists[] = { "hooks", "remotes", "branches" };
+	static const char *const lists[] = { "hooks", "remotes", "branches", "sequencer",
+		"rebase-merge", "rebase-apply" };
 	static const char *const more[] = { "modules", "worktrees" };
 
 	/* A directory of hooks, or of submodules whose names have slashes. */
@@ -96,6 +97,8 @@ look_at_repository(struct look *look, const char *dir, size_t level)
 	look_at(look, dir, "config");
 	look_at(look, dir, "config.worktree");
 	look_at(look, dir, "gitdir");
+	look_at(look, dir, "MERGE_RR");
+	look_at(look, dir, "BISECT_NAMES");
 	look_at(look, dir, "info/attributes");
 	look_at(look, dir, "objects/info/alternates");
 	look_at(look, dir, "objects/info/http-alternates");

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "keeper/gitnames.h"
+#include "keeper/gitsteps.h"
 #include "util/cleanup.h"
 #include "util/str.h"
 
@@ -54,7 +55,10 @@ static const struct {
 };
 
 static const char *const inner_names[] = { "hooks", "info", "remotes", "branches", "reftable",
-	"rebase-apply", "worktrees" };
+	"rebase-apply", "rebase-merge", "sequencer", "worktrees" };
+
+/* Those of operations that are half done. */
+static const char *const step_names[] = { "rebase-apply", "rebase-merge", "sequencer" };
 
 /* Files of a repository. */
 static const struct {
@@ -66,6 +70,7 @@ static const struct {
 	{ "commondir", RSB_GIT_COMMONDIR },
 	{ "gitdir", RSB_GIT_GITDIR },
 	{ "MERGE_RR", RSB_GIT_RERERE },
+	{ "BISECT_NAMES", RSB_GIT_OPTION },
 };
 
 /*
@@ -88,7 +93,8 @@ rsb_gitplace_seen(struct rsb_inode *inode, struct rsb_inode *dir, struct rsb_byt
 	else if (is_name(name, ".git"))
 		rsb_inode_note_git(inode, SEEN_DOT_GIT);
 	else if (is_name(name, "alternates") || is_name(name, "http-alternates") ||
-		 is_name(name, "gitdir") || rsb_gitnames_kind(name) == RSB_GIT_PACKS)
+		 is_name(name, "gitdir") || rsb_gitnames_kind(name) == RSB_GIT_PACKS ||
+		 rsb_gitsteps_kind(name) != RSB_GIT_NONE)
 		rsb_inode_note_git(inode, SEEN_POINTER);
 }
 
@@ -177,6 +183,11 @@ kind_of(const struct rsb_inode *dir, const char *name)
 			continue;
 		if (is_inner(dir, inner[i].dir))
 			return inner[i].kind;
+	}
+	kind = rsb_gitsteps_kind(rsb_bytes_str(name));
+	for (size_t i = 0; kind != RSB_GIT_NONE && i < RSB_ARRAY_SIZE(step_names); i++) {
+		if (is_inner(dir, step_names[i]))
+			return kind;
 	}
 	return RSB_GIT_NONE;
 }

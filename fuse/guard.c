@@ -10,6 +10,7 @@
 #include "fuse/judge.h"
 #include "fuse/notify.h"
 #include "keeper/gitnames.h"
+#include "keeper/gitsteps.h"
 
 struct rsb_guard_file {
 	struct rsb_guard *guard;
@@ -83,15 +84,22 @@ rsb_guard_file_free(struct rsb_guard_file *file)
 
 /* ---- reading ---- */
 
+/* Read as it is, or not at all. */
+static bool
+is_whole(enum rsb_git_kind kind)
+{
+	return rsb_gitnames_holds(kind) || rsb_gitsteps_holds(kind);
+}
+
 /* Wherever it matters. */
 static bool
-is_all_names(const struct rsb_inode *inode)
+is_all_whole(const struct rsb_inode *inode)
 {
 	struct rsb_gitplace place;
 	size_t cursor = 0;
 
 	while (rsb_gitplace_next(inode, &cursor, &place)) {
-		if (!rsb_gitnames_holds(place.kind))
+		if (!is_whole(place.kind))
 			return false;
 	}
 	return true;
@@ -100,7 +108,7 @@ is_all_names(const struct rsb_inode *inode)
 size_t
 rsb_guard_limit(const struct rsb_inode *inode)
 {
-	return is_all_names(inode) ? RSB_GITNAMES_MAX : RSB_GITALLOW_MAX;
+	return is_all_whole(inode) ? RSB_GITNAMES_MAX : RSB_GITALLOW_MAX;
 }
 
 int
@@ -151,7 +159,7 @@ rsb_guard_readable(const struct rsb_fs *fs, const struct rsb_inode *inode)
 bool
 rsb_guard_ready(const struct rsb_fs *fs, const struct rsb_inode *inode)
 {
-	return rsb_guard_readable(fs, inode) || is_all_names(inode);
+	return rsb_guard_readable(fs, inode) || is_all_whole(inode);
 }
 
 void
@@ -285,7 +293,7 @@ rsb_guard_refuse(struct rsb_fs *fs, struct rsb_inode *inode, uint64_t since, con
 
 	rsb_judge_refuse(fs, inode, why);
 	while (rsb_gitplace_next(inode, &cursor, &place)) {
-		if (rsb_gitnames_holds(place.kind))
+		if (is_whole(place.kind))
 			return set_denied(fs, inode, since);
 	}
 	r = set_view(fs, inode, (struct rsb_bytes){ 0 }, since);

@@ -141,6 +141,13 @@ get_own(const struct question *q, const struct rsb_inode *inode, struct rsb_byte
 	       rsb_writer_means_it(rsb_wrote_by(inode), q->place.kind);
 }
 
+/* It may be the user's own, or accepted. */
+static bool
+may_be_trusted(int verdict)
+{
+	return verdict == RSB_GITALLOW_HELD || verdict == RSB_GITALLOW_REFUSED;
+}
+
 static void
 trust(struct question *q, struct rsb_bytes text)
 {
@@ -195,14 +202,14 @@ answer(struct question *q, const struct rsb_inode *inode, struct rsb_buf *view)
 	int r;
 
 	r = rsb_gitallow_judge(&q->what, view, why);
-	if (r == RSB_GITALLOW_HELD && get_own(q, inode, &own) && own.size == q->what.text.size &&
+	if (may_be_trusted(r) && get_own(q, inode, &own) && own.size == q->what.text.size &&
 		(!own.size || memcmp(own.data, q->what.text.data, own.size) == 0)) {
 		rsb_buf_clear(view);
 		trust(q, own);
 		r = RSB_GITALLOW_AS_IS;
 	}
-	if (r == RSB_GITALLOW_HELD || r == RSB_GITALLOW_DENIED)
-		note_held(q, why, r == RSB_GITALLOW_HELD);
+	if (may_be_trusted(r) || r == RSB_GITALLOW_DENIED)
+		note_held(q, why, may_be_trusted(r) && q->what.text.size <= RSB_GITALLOW_MAX);
 	else if (r >= 0 && rsb_buf_len(&q->path))
 		rsb_held_remove(&q->fs->judge->held, path_of(q));
 	if (r == RSB_GITALLOW_AS_IS)
@@ -227,9 +234,9 @@ judge_place(struct question *q, const struct rsb_inode *inode, struct rsb_buf *v
 		rsb_gitplace_note_formats(q->fs->inodes,
 			rsb_gitnames_formats(
 				r == RSB_GITALLOW_AS_IS ? q->what.text : rsb_buf_view(&other)));
-	verdict->denied |= r == RSB_GITALLOW_DENIED;
+	verdict->denied |= r == RSB_GITALLOW_DENIED || r == RSB_GITALLOW_REFUSED;
 	/* Where it is in two repositories, the first that objects decides. */
-	if (r == RSB_GITALLOW_AS_IS || r == RSB_GITALLOW_DENIED || verdict->changed)
+	if (r == RSB_GITALLOW_AS_IS || verdict->denied || verdict->changed)
 		return 0;
 	verdict->changed = true;
 	return rsb_buf_append(view, rsb_buf_head(&other), rsb_buf_len(&other));
@@ -296,7 +303,7 @@ rsb_judge_placed(struct rsb_fs *fs, const struct rsb_inode *inode)
 			continue;
 		q.what.text = own;
 		/* A copy that was trusted before gives way to what the user wants now. */
-		if (q.what.trusted || rsb_gitallow_judge(&q.what, &view, why) == RSB_GITALLOW_HELD)
+		if (q.what.trusted || may_be_trusted(rsb_gitallow_judge(&q.what, &view, why)))
 			trust(&q, own);
 	}
 }

@@ -10,6 +10,7 @@
 #include "keeper/gitallow.h"
 #include "keeper/gitconfig.h"
 #include "keeper/gitcopy.h"
+#include "keeper/gitsteps.h"
 #include "util/fd.h"
 #include "util/str.h"
 
@@ -64,26 +65,37 @@ adopt(const struct place *git, const char *name, enum rsb_git_kind kind)
 		return 0;
 	what.text = rsb_buf_view(&text);
 	r = rsb_gitallow_judge(&what, &view, why);
-	return r == RSB_GITALLOW_HELD ? rsb_gitcopy_put(git->copies, path, what.text)
-				      : rsb_min(r, 0);
+	return r == RSB_GITALLOW_HELD || r == RSB_GITALLOW_REFUSED
+		       ? rsb_gitcopy_put(git->copies, path, what.text)
+		       : rsb_min(r, 0);
+}
+
+static enum rsb_git_kind
+kind_of_hook(struct rsb_bytes name)
+{
+	static const char sample[] = ".sample";
+	const size_t n = strlen(sample);
+
+	return name.size >= n && memcmp(name.data + name.size - n, sample, n) == 0 ? RSB_GIT_NONE
+										   : RSB_GIT_HOOK;
 }
 
 static int
-adopt_hooks(const struct place *git)
+adopt_in(const struct place *git, const char *dir, enum rsb_git_kind (*kind_of)(struct rsb_bytes))
 {
-	int fd = openat(git->dir, "hooks", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	rsb_autoclosedir DIR *hooks = fd < 0 ? NULL : fdopendir(fd);
+	int fd = openat(git->dir, dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	rsb_autoclosedir DIR *all = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *entry;
 	int r = 0;
 
-	while (hooks && r >= 0 && (entry = readdir(hooks))) {
-		const char *end = strrchr(entry->d_name, '.');
+	while (all && r >= 0 && (entry = readdir(all))) {
+		const enum rsb_git_kind kind = kind_of(rsb_bytes_str(entry->d_name));
 		rsb_autofree char *name = NULL;
 
-		if (entry->d_name[0] == '.' || (end && strcmp(end, ".sample") == 0))
+		if (entry->d_name[0] == '.' || kind == RSB_GIT_NONE)
 			continue;
-		name = rsb_str_path("hooks", entry->d_name);
-		r = name ? adopt(git, name, RSB_GIT_HOOK) : -ENOMEM;
+		name = rsb_str_path(dir, entry->d_name);
+		r = name ? adopt(git, name, kind) : -ENOMEM;
 	}
 	return r;
 }
@@ -92,6 +104,7 @@ adopt_hooks(const struct place *git)
 static int
 adopt_repository(const struct place *git)
 {
+	static const char *const steps[] = { "rebase-merge", "rebase-apply", "sequencer" };
 	int r;
 
 	r = adopt(git, "config", RSB_GIT_CONFIG);
@@ -102,7 +115,9 @@ adopt_repository(const struct place *git)
 	if (r >= 0)
 		r = adopt(git, "objects/info/alternates", RSB_GIT_ALTERNATES);
 	if (r >= 0)
-		r = adopt_hooks(git);
+		r = adopt_in(git, "hooks", kind_of_hook);
+	for (size_t i = 0; r >= 0 && i < RSB_ARRAY_SIZE(steps); i++)
+		r = adopt_in(git, steps[i], rsb_gitsteps_kind);
 	if (r >= 0)
 		r = adopt_below(git, "modules");
 	return r < 0 ? r : adopt_below(git, "worktrees");

@@ -10,9 +10,11 @@
 
 #include "keeper/gitnames.h"
 #include "keeper/gitpath.h"
+#include "keeper/gitsteps.h"
 #include "keeper/gitview.h"
 #include "util/cleanup.h"
 #include "util/macro.h"
+#include "util/str.h"
 
 #define GITFILE "gitdir: "
 
@@ -29,18 +31,6 @@ say(char why[static RSB_GITALLOW_WHY_MAX], const char *text)
 }
 
 /* ---- attributes ---- */
-
-static bool
-is_word(struct rsb_bytes token, const char *words)
-{
-	size_t n = token.size;
-
-	for (const char *at = words; n && (at = memmem(at, strlen(at), token.data, n)); at++) {
-		if (at[-1] == ' ' && at[n] == ' ')
-			return true;
-	}
-	return false;
-}
 
 /* "name", "-name", "!name", "name=value": of a driver only those that git has built in. */
 static bool
@@ -62,15 +52,17 @@ is_attribute_ok(struct rsb_bytes token)
 	if (unset) {
 		name.data++;
 		name.size--;
-		return is_word(name, plain) || is_word(name, " diff merge filter ");
+		return rsb_str_has_word(name, plain) ||
+		       rsb_str_has_word(name, " diff merge filter ");
 	}
 	if (!equals)
-		return is_word(name, plain) || is_word(name, " diff merge ");
+		return rsb_str_has_word(name, plain) || rsb_str_has_word(name, " diff merge ");
 	name.size = (size_t)(equals - token.data);
 	value.data = equals + 1;
 	value.size = token.size - name.size - 1;
-	return is_word(name, plain) || (is_word(name, " diff ") && is_word(value, drivers)) ||
-	       (is_word(name, " merge ") && is_word(value, merges));
+	return rsb_str_has_word(name, plain) ||
+	       (rsb_str_has_word(name, " diff ") && rsb_str_has_word(value, drivers)) ||
+	       (rsb_str_has_word(name, " merge ") && rsb_str_has_word(value, merges));
 }
 
 static bool
@@ -206,6 +198,8 @@ rsb_gitallow_judge(const struct rsb_gitallow *what, struct rsb_buf *view,
 		return rsb_gitnames_judge(what, why);
 	if (what->kind == RSB_GIT_NONE || (what->trusted && is_same(what->text, *what->trusted)))
 		return RSB_GITALLOW_AS_IS;
+	if (rsb_gitsteps_holds(what->kind))
+		return rsb_gitsteps_judge(what, why);
 	switch (what->kind) {
 	case RSB_GIT_CONFIG:
 		return rsb_gitview_config(what, view, why);
@@ -218,6 +212,11 @@ rsb_gitallow_judge(const struct rsb_gitallow *what, struct rsb_buf *view,
 		return rsb_gitpath_alternates(what, view, why);
 	case RSB_GIT_GITDIR:
 		return rsb_gitpath_gitdir(what, view, why);
+	case RSB_GIT_TODO:
+	case RSB_GIT_OPTS:
+	case RSB_GIT_STRATEGY:
+	case RSB_GIT_OPTION:
+	case RSB_GIT_AUTHOR:
 	case RSB_GIT_INDEX:
 	case RSB_GIT_PACKS:
 	case RSB_GIT_TABLES:

@@ -26,16 +26,22 @@ enum rsb_git_kind {
 	RSB_GIT_ALTERNATES, /* info/alternates of a directory of objects */
 	RSB_GIT_GITDIR,     /* gitdir of a worktree's directory */
 	RSB_GIT_RERERE,     /* MERGE_RR: files that git-rerere(1) reads and writes */
-	RSB_GIT_INDEX,      /* these three: keeper/gitnames.h */
+	RSB_GIT_TODO,       /* these five: keeper/gitsteps.h */
+	RSB_GIT_OPTS,
+	RSB_GIT_STRATEGY,
+	RSB_GIT_OPTION,
+	RSB_GIT_AUTHOR,
+	RSB_GIT_INDEX, /* these three: keeper/gitnames.h */
 	RSB_GIT_PACKS,
 	RSB_GIT_TABLES,
 };
 
 enum rsb_gitallow_verdict {
 	RSB_GITALLOW_AS_IS,
-	RSB_GITALLOW_MAPPED, /* the view says the same for this machine */
-	RSB_GITALLOW_HELD,   /* the view is what to serve instead, and why says of what */
-	RSB_GITALLOW_DENIED, /* nothing can be served instead; no trust helps */
+	RSB_GITALLOW_MAPPED,  /* the view says the same for this machine */
+	RSB_GITALLOW_HELD,    /* the view is what to serve instead, and why says of what */
+	RSB_GITALLOW_REFUSED, /* nothing is served, until it is trusted; why says of what */
+	RSB_GITALLOW_DENIED,  /* nothing can be served instead; no trust helps */
 };
 
 struct rsb_gitallow {

@@ -7,6 +7,7 @@
 
 #include "util/cleanup.h"
 #include "util/macro.h"
+#include "util/str.h"
 
 /* Which values of a key are harmless. */
 enum check {
@@ -45,8 +46,8 @@ static const struct rule rules[] = {
 	{ "committer", false, ANY, " name email " },
 	{ "init", false, ANY, " defaultbranch defaultobjectformat defaultrefformat " },
 	{ "extensions", false, ANY,
-		" objectformat compatobjectformat refstorage worktreeconfig partialclone"
-		" preciousobjects noop noop-v1 relativeworktrees " },
+		" objectformat compatobjectformat refstorage worktreeconfig preciousobjects noop"
+		" noop-v1 relativeworktrees " },
 	{ "branch", true, ANY,
 		" merge rebase description vscode-merge-base github-pr-owner-number"
 		" github-pr-base-branch " },
@@ -54,8 +55,9 @@ static const struct rule rules[] = {
 	{ "branch", false, ANY, " autosetupmerge autosetuprebase sort " },
 	{ "remote", true, REMOTE, " url pushurl " },
 	{ "remote", true, ANY,
-		" fetch push tagopt prune prunetags skipdefaultupdate skipfetchall mirror promisor"
-		" partialclonefilter followremotehead " },
+		" fetch push tagopt prune prunetags skipdefaultupdate skipfetchall mirror"
+		" followremotehead " },
+	{ "remote", true, OFF, " promisor " },
 	{ "remote", false, REMOTE, " pushdefault " },
 	{ "submodule", true, REMOTE, " url " },
 	{ "submodule", true, ANY, " active branch fetchrecursesubmodules ignore shallow " },
@@ -129,22 +131,6 @@ static const struct rule rules[] = {
 	{ "column", false, ANY, " * " },
 };
 /* clang-format on */
-
-static bool
-has_word(const char *words, const char *word)
-{
-	size_t n = strlen(word);
-
-	if (strcmp(words, " * ") == 0)
-		return true;
-	if (!n)
-		return false;
-	for (const char *at = strstr(words, word); at; at = strstr(at + 1, word)) {
-		if (at[-1] == ' ' && at[n] == ' ')
-			return true;
-	}
-	return false;
-}
 
 static bool
 is_off(const char *value)
@@ -281,7 +267,9 @@ rsb_gitkeys_harmless(const struct rsb_git_entry *entry, const struct rsb_target_
 
 		if (strlen(rule->section) == n_section &&
 			memcmp(rule->section, entry->name, n_section) == 0 &&
-			rule->has_sub == (entry->sub != NULL) && has_word(rule->keys, entry->key))
+			rule->has_sub == (entry->sub != NULL) &&
+			(strcmp(rule->keys, " * ") == 0 ||
+				rsb_str_has_word(rsb_bytes_str(entry->key), rule->keys)))
 			return is_value_ok(rule->check, entry->value, place);
 	}
 	return false;

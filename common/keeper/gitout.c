@@ -26,7 +26,7 @@ gives_orders(const char *name, size_t size)
 {
 	static const char *const names[] = { "hooks", "commondir", "gitdir", "remotes", "branches",
 		"attributes", "alternates", "http-alternates", "MERGE_RR", "MERGE_AUTOSTASH",
-		"sequencer", "rebase-merge", "rebase-apply" };
+		"sequencer", "rebase-merge", "rebase-apply", "BISECT_NAMES" };
 
 	for (size_t i = 0; i < RSB_ARRAY_SIZE(names); i++)
 		if (is_name(name, size, names[i]))
@@ -43,6 +43,16 @@ is_named_by_anybody(const char *below)
 	return below[size] && (is_name(below, size, "refs") || is_name(below, size, "logs"));
 }
 
+/* In a directory of hooks, and git runs it by no name that it may have. */
+static bool
+is_sample(const char *name)
+{
+	static const char end[] = ".sample";
+	const size_t n = strlen(name);
+
+	return n >= strlen(end) && strcmp(name + n - strlen(end), end) == 0 && !strchr(name, '/');
+}
+
 /*
  * below: a path in a repository's directory. Branches and objects have their names from anybody;
  * what is in modules and worktrees are repositories again, at any depth.
@@ -56,6 +66,8 @@ is_order(const char *below)
 		return false;
 	for (const char *p = below; *p; p += size + (p[size] == '/')) {
 		size = strcspn(p, "/");
+		if (is_name(p, size, "hooks") && p[size] && is_sample(p + size + 1))
+			return false;
 		if (gives_orders(p, size))
 			return true;
 	}

@@ -2,6 +2,7 @@
 #include "keeper/secretlike.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "util/str.h"
 
@@ -42,6 +43,15 @@ is_secret(const char *path, bool is_dir)
 		if (is_one_of(dirs, RSB_ARRAY_SIZE(dirs), path, (size_t)(slash - path)))
 			return false;
 	return is_dir ? is_one_of(dirs, RSB_ARRAY_SIZE(dirs), path, strlen(path)) : is_file(path);
+}
+
+bool
+rsb_secretlike_stays(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path;
+
+	return strcasecmp(name, ".git-credentials") == 0 || strcasecmp(name, ".netrc") == 0;
 }
 
 void

@@ -155,15 +155,6 @@ write_out(struct archive *archive, void *arg, const void *data, size_t size)
 	return (la_ssize_t)size;
 }
 
-static bool
-is_credentials(const char *path)
-{
-	const char *base = strrchr(path, '/');
-
-	base = base ? base + 1 : path;
-	return strcmp(base, ".git-credentials") == 0 || strcmp(base, ".netrc") == 0;
-}
-
 /* What goes in; what does not is counted and named where the user would not expect it. */
 static bool
 is_wanted(struct pack *pack, struct archive_entry *entry)
@@ -180,7 +171,7 @@ is_wanted(struct pack *pack, struct archive_entry *entry)
 		notice(pack, "is left out: a FIFO, socket or device", path);
 		return false;
 	}
-	if (type == AE_IFREG && is_credentials(path)) {
+	if (type == AE_IFREG && rsb_secretlike_stays(path)) {
 		pack->stats.skipped++;
 		notice(pack, "is left out: it holds credentials", path);
 		return false;

@@ -111,7 +111,7 @@ tell_left_out(const struct rsb_syncfetch *fetch)
 		const char *path = (const char *)rsb_buf_head(&text) + at;
 		struct rsb_syncplan_job *job = rsb_syncplan_find(&fetch->sides->plan, path);
 
-		if (job)
+		if (job && !job->held)
 			rsb_syncplan_miss(job, "it cannot be read, or changes meanwhile");
 		at += strlen(path) + 1;
 	}

@@ -8,6 +8,7 @@
 #include "keeper/fartree.h"
 #include "keeper/gitconfig.h"
 #include "keeper/manifest.h"
+#include "keeper/secretlike.h"
 #include "keeper/syncfetch.h"
 #include "util/cleanup.h"
 #include "util/str.h"
@@ -125,6 +126,8 @@ choose(struct in *in, const struct rsb_syncplan_job *job)
 		return 0;
 	if (job->unknown && !job->held)
 		tell(in, RSB_SYNCOUT_MISSED, job, "its directory cannot be read");
+	else if (job->held && rsb_secretlike_stays(job->at.path))
+		tell(in, RSB_SYNCOUT_HELD, job, job->held);
 	else if (job->act == RSB_MERGE_CONFLICT && !job->held)
 		tell(in, RSB_SYNCOUT_CONFLICTS, job, "changed on both sides");
 	else if ((gives || job->act == RSB_MERGE_REMOVE) && open)

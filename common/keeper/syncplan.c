@@ -10,6 +10,7 @@
 
 #include "keeper/gitindex.h"
 #include "keeper/gitout.h"
+#include "keeper/secretlike.h"
 #include "keeper/syncbeside.h"
 #include "util/cleanup.h"
 #include "util/str.h"
@@ -69,12 +70,21 @@ is_alike(const struct rsb_tree_leaf *a, const struct rsb_tree_leaf *b)
 	       (a->size == b->size || rsb_gitindex_is(a->path));
 }
 
+static bool
+is_credentials(const struct rsb_merge_path *at)
+{
+	return rsb_secretlike_stays(at->path) &&
+	       ((at->here && !S_ISDIR(at->here->mode)) || (at->there && !S_ISDIR(at->there->mode)));
+}
+
 static const char *
 why_held(const struct rsb_syncplan *plan, const struct rsb_syncplan_job *job)
 {
 	const struct rsb_tree_leaf *leaf =
 		job->act == RSB_MERGE_DROP ? job->at.here : job->at.there;
 
+	if (job->act != RSB_MERGE_NOTHING && is_credentials(&job->at))
+		return RSB_SECRETLIKE_STAYS;
 	if (!leaf || (job->act != RSB_MERGE_TAKE && job->act != RSB_MERGE_DROP &&
 			     job->act != RSB_MERGE_CONFLICT))
 		return NULL;
@@ -162,6 +172,8 @@ rsb_syncplan_judge(const struct rsb_syncplan *plan, struct rsb_syncplan_job *job
 	job->listed = comes && rsb_gitout_list(at->path) != RSB_GIT_NONE;
 	job->unsure = job->unsure || job->filtered || job->listed;
 	job->held = why_held(plan, job);
+	job->compared = job->held && job->unsure && rsb_tree_leaf_is(at->there, S_IFREG) &&
+			job->act != RSB_MERGE_DROP && !is_credentials(at);
 }
 
 static void
@@ -269,8 +281,19 @@ rsb_syncplan_find(const struct rsb_syncplan *plan, const char *path)
 bool
 rsb_syncplan_wants(const struct rsb_syncplan_job *job)
 {
-	return !job->held && !job->unknown && job->at.there && !S_ISDIR(job->at.there->mode) &&
+	return (!job->held || job->compared) && !job->unknown && job->at.there &&
+	       !S_ISDIR(job->at.there->mode) &&
 	       (job->act == RSB_MERGE_TAKE || job->act == RSB_MERGE_CONFLICT);
+}
+
+/* The stamp alone had changed, e.g. since the sandbox was made again of a snapshot. */
+static void
+settle_held(struct rsb_syncplan_job *job)
+{
+	if (job->act == RSB_MERGE_TAKE || job->act == RSB_MERGE_CONFLICT)
+		job->staged = NULL;
+	else
+		job->held = NULL;
 }
 
 static void
@@ -298,6 +321,8 @@ settle(struct rsb_syncplan_job *job, const struct rsb_tree *staged)
 					      : RSB_MERGE_GIVE
 				    : RSB_MERGE_REMOVE;
 	}
+	if (job->held)
+		settle_held(job);
 }
 
 /* In conflict, now or since an earlier sync. */

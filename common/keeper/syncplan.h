@@ -16,6 +16,7 @@ struct rsb_syncplan_job {
 	struct rsb_merge_path at;
 	enum rsb_merge_act act;
 	const char *held; /* why it is not done; NULL: it is */
+	bool compared;    /* held for what git would do with it: not if it is what is here */
 	bool missed;      /* and that is by no rule: it should have been, and could not */
 	bool filtered;    /* settings of git, of which only some may come */
 	bool listed;      /* it names files to git: by its contents (keeper/gitlists.h) */

@@ -141,6 +141,20 @@ rsb_str_is_below(const char *path, const char *dir)
 }
 
 bool
+rsb_str_has_word(struct rsb_bytes word, const char *words)
+{
+	const size_t n = word.size;
+
+	if (!n || memchr(word.data, ' ', n))
+		return false;
+	for (const char *at = words; (at = memmem(at, strlen(at), word.data, n)); at++) {
+		if (at > words && at[-1] == ' ' && at[n] == ' ')
+			return true;
+	}
+	return false;
+}
+
+bool
 rsb_str_is_component(struct rsb_bytes name)
 {
 	if (name.size < 1 || name.size > 255)

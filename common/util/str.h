@@ -22,6 +22,8 @@ bool rsb_str_is_component(struct rsb_bytes name);
 bool rsb_str_ends_with(const char *text, const char *end);
 /* path is in dir, at any depth. Both relative to the same, as they are. */
 bool rsb_str_is_below(const char *path, const char *dir);
+/* word, not empty, is one of words, each of which has a blank on both sides. */
+bool rsb_str_has_word(struct rsb_bytes word, const char *words);
 
 /* Heap copies; NULL without memory. */
 char *rsb_str_dup(struct rsb_bytes bytes); /* stops at no NUL; adds one */

@@ -287,6 +287,25 @@ def test_settings_with_credentials_stay(world):
         equal(setting(world, source, "remote.origin.url"), "https://me:secret@example.org/x")
 
 
+def test_what_is_the_same_is_not_held(world):
+    """In a sandbox that was made again all files look new; hooks are compared, and samples are none."""
+    source = pathlib.Path(world.fresh("src"))
+    git(world, source, "init", "-q", "-b", "main")
+    (source / ".git/hooks/mine").write_text("mine\n", encoding="ascii")
+    (source / ".git/hooks/x.sample").write_text("sample\n", encoding="ascii")
+    with world.sandbox(str(source)) as box:
+        world.rsb("snapshot", box.name)
+        world.api("DELETE", f"/sandboxes/{box.status()['sandbox']}")
+        harness.wait_until(lambda: any(e["kind"] == "restored" for e in box.events()), 60, "it is made again")
+        for command in ("status", "out", "status"):
+            answer = sync(world, box, command)
+            equal([paths(answer, word) for word in ("held", "comes", "conflicts")], [[], [], []], command)
+        box.sh("echo evil > .git/hooks/mine; echo other > .git/hooks/x.sample")
+        answer = sync(world, box, "out")
+        equal((paths(answer, "held"), paths(answer, "comes")), ([".git/hooks/mine"], [".git/hooks/x.sample"]))
+        equal((source / ".git/hooks/mine").read_text(encoding="ascii"), "mine\n")
+
+
 def test_settings_that_are_no_settings_stay(world):
     """A second name of another file, a link, or too much."""
     with repository(world) as (box, source):

@@ -86,6 +86,44 @@ def test_each_hostile_way(world):
             check(not tame - ONLY_GUARDED, f"harmless, so the test proves nothing: {tame - ONLY_GUARDED}")
 
 
+def test_a_missing_object_is_asked_of_nobody(world):
+    origin = world.fresh("origin")
+    world.run("sh", "-ec", "git init -q -b main; git config uploadpack.allowFilter true; "
+              "for i in one two; do echo $i > f; git add f; git commit -qm $i; done", cwd=origin)
+    with world.sandbox() as box:
+        trap = Trap(box, "r")
+
+        def log(cwd):
+            return world.run("git", "log", "-p", cwd=cwd, check_status=None, timeout=60,
+                             env={"GIT_SSH_COMMAND": f"touch {trap.canary};"})
+
+        trap.sh("git remote set-url up ssh://sandbox.invalid/x; git config core.repositoryFormatVersion 1; "
+                "git config extensions.partialClone up; git config remote.up.promisor true; "
+                "git config remote.up.partialCloneFilter blob:none; "
+                "blob=$(git rev-parse HEAD:a.txt | sed 's,^..,&/,'); rm -f .git/objects/$blob")
+        check(b"unable to read" in log(trap.repo).stderr)
+        check(not trap.sprung(), "git here connects to where the sandbox says")
+        equal([(h["path"], h["why"]) for h in box.status()["held"]],
+              [("r/.git/config", "remote.up.promisor, remote.up.partialclonefilter, extensions.partialclone")])
+        # What is cloned there lacks here what it lacks there; what is cloned here is asked for.
+        box.sh("git init -q -b main o; cd o; git config uploadpack.allowFilter true; git config user.name s; git config user.email s@s; "
+               "for i in one two; do echo $i > f; git add f; git commit -qm $i; done; "
+               "git clone -q --filter=blob:none file://$PWD ../there")
+        equal(git(box, "status", "--porcelain", cwd=box.path("there"), status=0).stdout, b"")
+        check(b"unable to read" in log(box.path("there")).stderr)
+        check(any(h["path"] == "there/.git/config" and "remote.origin.promisor" in h["why"] for h in box.status()["held"]))
+        box.sh("git -C there log -p")
+        equal(log(box.path("there")).returncode, 0, "it was asked for there")
+        n_held = box.status()["held_back"]
+        git(box, "clone", "-q", "--filter=blob:none", f"file://{origin}", box.path("here"), cwd=box.mount, status=0)
+        check(b"+one" in log(box.path("here")).stdout)
+        equal(box.status()["held_back"], n_held)
+        check(not trap.sprung())
+        with without_guard(box):
+            log(trap.repo)
+            check(trap.sprung(), "harmless, so the test proves nothing")
+
+
 def test_stat_and_contents_agree(world):
     with world.sandbox() as box:
         trap = Trap(box, "r")

@@ -51,6 +51,30 @@ def test_round_trip_with_edits_on_both_sides(world):
         equal([len(answer[k]) for k in ("comes", "goes", "conflicts", "held", "stays")], [0] * 5, answer)
 
 
+def test_credentials_are_synced_in_neither_direction(world):
+    with project(world, **{".netrc": "mine", "d/.git-credentials": "mine", "d/f": "f"}) as box:
+        src = pathlib.Path(box.source)
+        names = [".netrc", "d/.git-credentials"]
+        for command in ("status", "in", "out"):
+            answer = sync(world, box, command)
+            equal((paths(answer, "held"), paths(answer, "stays"), paths(answer, "comes")), (names, [], []), command)
+        equal({h["why"] for h in answer["held"]}, {"it holds credentials, which are not synced"})
+        # Those of the sandbox do not take their place, nor are they new here.
+        box.sh("echo -n theirs > .netrc; echo -n theirs > .git-credentials; mkdir new; echo -n x > new/.NETRC; echo -n x > new/f")
+        for command in ("status", "out", "in"):
+            answer = sync(world, box, command)
+            equal(paths(answer, "held"), [".git-credentials", ".netrc", "d/.git-credentials", "new/.NETRC"], command)
+            equal(answer["conflicts"], [])
+        equal(((src / ".netrc").read_text(), (src / "d/.git-credentials").read_text()), ("mine", "mine"))
+        equal(sorted(os.listdir(src / "new")), ["f"])
+        check(not (src / ".git-credentials").exists())
+        os.unlink(src / ".netrc")
+        sync(world, box, "in")
+        equal(box.sh("cat .netrc; ls -A d"), "theirsf\n")
+        box.sh("rm .netrc")
+        equal(paths(sync(world, box, "out"), "held"), [".git-credentials", "d/.git-credentials", "new/.NETRC"])
+
+
 def test_a_pattern_that_cannot_be_used_is_named(world):
     source = world.fresh("src")
     for pattern in ("[ESC", "a\nb", "**/" * 9 + "x"):
@@ -110,11 +134,12 @@ def test_nothing_leads_out_and_git_takes_no_orders(world):
     source = world.fresh("src")
     put(source, d__file="f")
     subprocess.run(["git", "init", "-q", source], check=True, env=world.env)
+    put(source, **{".git/hooks/mine": "true"})
     with world.sandbox(source) as box:
         src = pathlib.Path(box.source)
         before = tree(src)
         box.sh("echo evil >> .git/config; echo evil > .git/hooks/post-checkout; chmod 755 .git/hooks/post-checkout;"
-               "mkdir -p .git/info; echo '* filter=evil' > .git/info/attributes; rm -rf .git/hooks/pre-commit.sample;"
+               "mkdir -p .git/info; echo '* filter=evil' > .git/info/attributes; rm -rf .git/hooks/mine;"
                f"ln -s {outside}/secret abs; ln -s ../../x up; mkfifo pipe; rm -r d; ln -s {outside} d;"
                "mkdir -p bare/objects bare/refs bare/hooks; echo 'ref: refs/heads/x' > bare/HEAD; echo evil > bare/config;"
                "mkdir -p sub; echo 'gitdir: /tmp' > sub/.git; mkdir -p .GIT/hooks; echo evil > .GIT/config;"
@@ -124,7 +149,7 @@ def test_nothing_leads_out_and_git_takes_no_orders(world):
         for name in (".git/config", ".git/hooks/post-checkout", ".git/info/attributes", "abs", "up", "pipe", "d",
                      "bare/HEAD", "sub/.git", ".GIT/config", ".GIT/hooks", ".git/objects/link"):
             check(name in held, f"{name} is not in {held}")
-        check(".git/hooks/pre-commit.sample" not in paths(answer, "goes"), "deletions of hooks stay there")
+        check(".git/hooks/mine" not in paths(answer, "goes"), "deletions of hooks stay there")
         after = tree(src)
         for name in (b"abs", b"up", b"pipe", b"bare/HEAD", b"sub/.git", b".GIT/config", b".git/hooks/post-checkout"):
             check(name not in after, name)

@@ -22,7 +22,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!size)
 		return 0;
-	what.kind = (enum rsb_git_kind)((data[0] & 0x7f) % (RSB_GIT_GITDIR + 1));
+	what.kind = (enum rsb_git_kind)((data[0] & 0x7f) % (RSB_GIT_AUTHOR + 1));
 	what.text = (struct rsb_bytes){ .data = data + 1, .size = size - 1 };
 	if (data[0] & 0x80) {
 		const uint8_t *end = memchr(what.text.data, 0, what.text.size);
@@ -36,7 +36,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	r = rsb_gitallow_judge(&what, &view, why);
 	FUZZ_CHECK(r >= 0);
 	FUZZ_CHECK(r != RSB_GITALLOW_AS_IS || rsb_buf_len(&view) == 0);
-	FUZZ_CHECK((r == RSB_GITALLOW_HELD) == (why[0] != '\0'));
+	FUZZ_CHECK((r == RSB_GITALLOW_HELD || r == RSB_GITALLOW_REFUSED) == (why[0] != '\0'));
+	FUZZ_CHECK(r != RSB_GITALLOW_REFUSED || rsb_buf_len(&view) == 0);
 	if (r == RSB_GITALLOW_HELD && what.trusted && what.kind != RSB_GIT_CONFIG)
 		FUZZ_CHECK(fuzz_equal(rsb_buf_view(&view), trusted));
 	if (r != RSB_GITALLOW_AS_IS && rsb_buf_len(&view)) {

@@ -88,6 +88,7 @@ START_TEST(serves_what_is_harmless)
 		"[submodule \"s\"]\nupdate = rebase\nurl = https://example.org/s\nactive\n",
 		"[core]\nfsmonitor = false\n[pager]\nlog = false\n[color \"diff\"]\nmeta = red\n",
 		"[extensions]\nworktreeConfig = true\n[protocol]\nversion = 2\n",
+		"[remote \"o\"]\npromisor = false\n",
 	};
 
 	for (size_t i = 0; i < RSB_ARRAY_SIZE(texts); i++)
@@ -187,6 +188,13 @@ static const char *const hostile[][2] = {
 	{ "core \"x\"", "bare = true" },
 	{ "remote", "url = https://example.org" },
 	{ "unheard", "of = 1" },
+	/* Git connects when an object is missing, or for what it did not ask for. */
+	{ "extensions", "partialClone = o" },
+	{ "remote \"o\"", "promisor = true" },
+	{ "remote \"o\"", "promisor" },
+	{ "remote \"o\"", "partialclonefilter = blob:none" },
+	{ "fetch", "bundleURI = https://example.org" },
+	{ "transfer", "bundleURI = true" },
 };
 
 START_TEST(cuts_each_hostile_entry_and_nothing_else)

@@ -88,6 +88,30 @@ START_TEST(knows_the_files_of_a_repository)
 }
 END_TEST
 
+START_TEST(operations_that_are_half_done)
+{
+	struct world w;
+	struct rsb_inode *git;
+	struct rsb_inode *dir;
+
+	world_new(&w);
+	git = seen(&w, S_IFDIR, NULL, ".git");
+	ck_assert_int_eq(kind(seen(&w, S_IFREG, git, "BISECT_NAMES"), NULL), RSB_GIT_OPTION);
+	ck_assert_int_eq(kind(seen(&w, S_IFREG, git, "opts"), NULL), RSB_GIT_NONE);
+	dir = seen(&w, S_IFDIR, git, "sequencer");
+	ck_assert_int_eq(kind(seen(&w, S_IFREG, dir, "opts"), ".git/sequencer/opts"), RSB_GIT_OPTS);
+	ck_assert_int_eq(kind(seen(&w, S_IFREG, dir, "todo"), NULL), RSB_GIT_NONE);
+	ck_assert(rsb_gitplace_is_near(seen(&w, S_IFREG, dir, "opts.lock")));
+	ck_assert(rsb_gitplace_is_link(seen(&w, S_IFLNK, git, "rebase-merge")));
+	dir = seen(&w, S_IFDIR, NULL, "rebase-merge");
+	ck_assert_int_eq(kind(seen(&w, S_IFREG, dir, "git-rebase-todo"), NULL), RSB_GIT_NONE);
+	/* Moved there, whatever it was called before. */
+	rsb_seen_hint(dir, git, rsb_bytes_str("rebase-merge"));
+	ck_assert_int_eq(kind(seen(&w, S_IFREG, dir, "git-rebase-todo"), NULL), RSB_GIT_TODO);
+	world_free(&w);
+}
+END_TEST
+
 START_TEST(what_names_other_directories_is_known)
 {
 	struct world w;
@@ -322,6 +346,7 @@ main(void)
 {
 	const TTest *const tests[] = {
 		knows_the_files_of_a_repository,
+		operations_that_are_half_done,
 		what_names_other_directories_is_known,
 		an_ordinary_directory_is_none,
 		the_order_of_looking_plays_no_part,

@@ -65,10 +65,22 @@ START_TEST(names_some_of_many)
 }
 END_TEST
 
+START_TEST(some_are_not_synced)
+{
+	ck_assert(rsb_secretlike_stays(".netrc"));
+	ck_assert(rsb_secretlike_stays("a/.NetRC"));
+	ck_assert(rsb_secretlike_stays("a/b/.git-credentials"));
+	ck_assert(!rsb_secretlike_stays(".netrc/a"));
+	ck_assert(!rsb_secretlike_stays("netrc"));
+	ck_assert(!rsb_secretlike_stays(".env"));
+}
+END_TEST
+
 int
 main(void)
 {
-	const TTest *const tests[] = { tells_them_by_their_names, names_some_of_many };
+	const TTest *const tests[] = { tells_them_by_their_names, names_some_of_many,
+		some_are_not_synced };
 
 	return unit_run("secretlike", tests, RSB_ARRAY_SIZE(tests));
 }

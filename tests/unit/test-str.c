@@ -144,6 +144,16 @@ START_TEST(knows_a_component)
 }
 END_TEST
 
+START_TEST(finds_a_word)
+{
+	ck_assert(rsb_str_has_word(rsb_bytes_str("a"), " ba a "));
+	ck_assert(rsb_str_has_word(rsb_bytes_str("ba"), " ba a "));
+	ck_assert(!rsb_str_has_word(rsb_bytes_str("b"), " ba a "));
+	ck_assert(!rsb_str_has_word(rsb_bytes_str("ba a"), " ba a "));
+	ck_assert(!rsb_str_has_word(rsb_bytes_str(""), " ba a "));
+}
+END_TEST
+
 START_TEST(makes_strings)
 {
 	rsb_autofree char *dup = rsb_str_dup((struct rsb_bytes){ (const uint8_t *)"abc", 2 });
@@ -258,6 +268,7 @@ main(void)
 		parses_sizes,
 		parses_the_words_for_true_and_false,
 		knows_a_component,
+		finds_a_word,
 		makes_strings,
 		quotes_for_a_shell,
 		leaves_what_people_read,

@@ -264,6 +264,31 @@ START_TEST(what_gives_git_orders)
 }
 END_TEST
 
+START_TEST(samples_of_hooks_are_none)
+{
+	static const struct {
+		const char *path;
+		uint32_t mode;
+		bool held;
+	} cases[] = {
+		{ ".git/hooks/x.sample", S_IFREG, false },
+		{ ".git/hooks/x.sample", S_IFLNK, true },
+		{ ".git/hooks/x.sample/x", S_IFREG, true },
+		{ ".git/hooks/hooks/x.sample", S_IFREG, true },
+		{ ".git/hooks/x.Sample", S_IFREG, true },
+	};
+	RSB_CLEANUP(rsb_tree_done) struct rsb_tree none = { 0 };
+
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(cases); i++) {
+		const struct rsb_tree_leaf leaf = { .path = (char *)cases[i].path,
+			.mode = cases[i].mode };
+
+		ck_assert_msg((rsb_gitout_held(&leaf, &none, &none) != NULL) == cases[i].held, "%s",
+			cases[i].path);
+	}
+}
+END_TEST
+
 START_TEST(parts_of_a_repository)
 {
 	static const struct {
@@ -396,8 +421,8 @@ main(void)
 {
 	const TTest *const tests[] = { each_of_three_sides, a_directory_beside_a_file,
 		a_directory_here_and_a_file, our_own_directory_is_refused, links_that_lead_out,
-		what_gives_git_orders, parts_of_a_repository, settings_by_their_names,
-		a_repository_is_one_but_for_its_objects };
+		what_gives_git_orders, samples_of_hooks_are_none, parts_of_a_repository,
+		settings_by_their_names, a_repository_is_one_but_for_its_objects };
 
 	return unit_run("syncplan", tests, RSB_ARRAY_SIZE(tests));
 }
