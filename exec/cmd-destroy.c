@@ -20,13 +20,14 @@ destroy(const struct destroy *d, const char *name, char **env, struct rsb_diag *
 {
 	RSB_CLEANUP(rsb_where_done) struct rsb_where where = { 0 };
 	RSB_CLEANUP(rsb_verb_session_done) struct rsb_verb_session session = { 0 };
+	const struct rsb_daemon_end end = { .teller = "rsb destroy", .force = d->force };
 	struct rsb_verb_session_of of = { 0 };
 	int r;
 
 	r = rsb_where_find(name, env, &where, diag);
 	if (r < 0)
 		return r;
-	r = rsb_daemon_stop(&where, d->force, diag);
+	r = rsb_daemon_stop(&where, &end, diag);
 	if (r < 0)
 		return r;
 	of = (struct rsb_verb_session_of){

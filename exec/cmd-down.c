@@ -171,6 +171,7 @@ sync_out(struct down *down, const struct rsb_where *where, char **env, struct rs
 static int
 stop(struct down *down, const struct rsb_where *where, char **env, struct rsb_diag *diag)
 {
+	const struct rsb_daemon_end end = { .teller = "rsb down", .force = down->force };
 	struct rsb_daemon_look look = { 0 };
 	int r = 0;
 
@@ -192,7 +193,7 @@ stop(struct down *down, const struct rsb_where *where, char **env, struct rsb_di
 	if (r == 0)
 		rsb_syncguard_past(&down->guard);
 	if (r == 0)
-		r = rsb_daemon_stop(where, down->force, diag);
+		r = rsb_daemon_stop(where, &end, diag);
 	return r ? r : sync_out(down, where, env, diag);
 }
 

@@ -160,6 +160,7 @@ restore_same(struct snap *snap, const struct rsb_where *where, char **env, struc
 		.common = snap->common,
 		.session = &session,
 		.number = snap->number };
+	const struct rsb_daemon_end end = { .teller = "rsb snapshot", .force = true };
 	int r;
 
 	r = open_session(snap, where, env, &session, diag);
@@ -174,7 +175,7 @@ restore_same(struct snap *snap, const struct rsb_where *where, char **env, struc
 	if (r != -ENOENT)
 		return r;
 	(void)rsb_diag_set(diag, 0, "%s", ""); /* that it is gone is not what fails here */
-	r = rsb_daemon_stop(where, true, diag);
+	r = rsb_daemon_stop(where, &end, diag);
 	if (r < 0)
 		return r;
 	back.from = rsb_state_path(session.dir);

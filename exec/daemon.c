@@ -12,6 +12,7 @@
 #include "exec/beside.h"
 #include "exec/client.h"
 #include "exec/holders.h"
+#include "exec/lossnote.h"
 #include "keeper/mountpoint.h"
 #include "proto/op.h"
 #include "util/cleanup.h"
@@ -176,17 +177,30 @@ remove_mountpoint(const struct rsb_state *state)
 		(void)rmdir(state->mountpoint);
 }
 
+static void
+tell_losses(void *arg, const void *rep)
+{
+	const struct rsb_ctl_status_rep *status = rep;
+
+	rsb_lossnote_say(arg, status->json);
+}
+
 /* The connection is gone afterwards: the daemon need not wait for it. */
 static int
-tell_to_stop(const struct rsb_where *where, bool force, struct rsb_diag *diag)
+tell_to_stop(
+	const struct rsb_where *where, const struct rsb_daemon_end *end, struct rsb_diag *diag)
 {
 	RSB_CLEANUP(line_done) struct line line = { 0 };
-	struct rsb_ctl_stop_req req = { .force = force };
+	struct rsb_ctl_stop_req req = { .force = end->force };
 	int r;
 
 	r = line_open(where, &line, diag);
 	if (r < 0)
 		return r;
+	/* What nobody was told of it takes with it. That it does not answer, the next call says. */
+	if (end->teller)
+		(void)rsb_client_call_wait(line.client, RSB_OP_ctl_losses, NULL, STATUS_TIMEOUT_NS,
+			tell_losses, (void *)(uintptr_t)end->teller);
 	return rsb_client_call_wait(
 		line.client, RSB_OP_ctl_stop, &req, STOP_TIMEOUT_NS, NULL, NULL);
 }
@@ -221,12 +235,12 @@ rsb_daemon_check_unused(const struct rsb_where *where, struct rsb_diag *diag)
 }
 
 static int
-end_daemon(
-	const struct rsb_where *where, struct rsb_state_dir *dir, bool force, struct rsb_diag *diag)
+end_daemon(const struct rsb_where *where, struct rsb_state_dir *dir,
+	const struct rsb_daemon_end *end, struct rsb_diag *diag)
 {
 	int r;
 
-	r = tell_to_stop(where, force, diag);
+	r = tell_to_stop(where, end, diag);
 	if (r == -EBUSY)
 		return say_busy(&where->state, diag);
 	/* It may be gone before its answer was read: what counts is its lock. */
@@ -240,14 +254,15 @@ end_daemon(
 }
 
 int
-rsb_daemon_stop(const struct rsb_where *where, bool force, struct rsb_diag *diag)
+rsb_daemon_stop(
+	const struct rsb_where *where, const struct rsb_daemon_end *end, struct rsb_diag *diag)
 {
 	RSB_CLEANUP(rsb_state_closep) struct rsb_state_dir *dir = NULL;
 	int r;
 
 	r = rsb_state_open(where->root, where->state.name, false, &dir, diag);
 	if (r >= 0 && rsb_state_has_daemon(dir))
-		r = end_daemon(where, dir, force, diag);
+		r = end_daemon(where, dir, end, diag);
 	if (r >= 0)
 		r = rsb_daemon_bury(where, diag);
 	if (r >= 0)

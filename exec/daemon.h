@@ -24,12 +24,16 @@ rsb_nodiscard int rsb_daemon_check(
 rsb_nodiscard int rsb_daemon_start(const char *name, const char *mountpoint,
 	const char *const *overrides, struct rsb_diag *diag);
 
+struct rsb_daemon_end {
+	const char *teller; /* tells on stderr what was lost and not told yet; NULL: nobody does */
+	bool force;         /* also while files are open there */
+};
 /*
  * Drains, unmounts and ends it, and removes the mount point if we made it; 0 also when none
- * runs, and then the dead mount of one that was killed is gone. force: also while files are open
- * there. -EBUSY.
+ * runs, and then the dead mount of one that was killed is gone. -EBUSY.
  */
-rsb_nodiscard int rsb_daemon_stop(const struct rsb_where *where, bool force, struct rsb_diag *diag);
+rsb_nodiscard int rsb_daemon_stop(
+	const struct rsb_where *where, const struct rsb_daemon_end *end, struct rsb_diag *diag);
 /* It is mounted: whether that would find it in use, as far as is seen from here. -EBUSY. */
 rsb_nodiscard int rsb_daemon_check_unused(const struct rsb_where *where, struct rsb_diag *diag);
 /*
