@@ -100,8 +100,7 @@ take_over(const struct rsb_where *where, struct rsb_diag *diag)
 		return rsb_diag_set(diag, -EBUSY, "the sandbox %s is mounted already, at %s",
 			where->state.name, where->state.mountpoint);
 	end.force = look.lost;
-	return look.running ? rsb_daemon_stop(where, &end, diag)
-			    : rsb_daemon_bury(where, diag);
+	return look.running ? rsb_daemon_stop(where, &end, diag) : rsb_daemon_bury(where, diag);
 }
 
 static int
@@ -219,7 +218,9 @@ do_umount(const struct rsb_verb_common *common, const char *name, bool force, ch
 {
 	RSB_CLEANUP(rsb_where_done) struct rsb_where where = { 0 };
 	RSB_CLEANUP(rsb_report_done) struct rsb_report report = { 0 };
-	const struct rsb_daemon_end end = { .teller = "rsb umount", .force = force };
+	const struct rsb_daemon_end end = {
+		.teller = "rsb umount", .force = force, .can_force = true
+	};
 	char until[RSB_UNTIL_SIZE];
 	int r;
 
@@ -266,7 +267,7 @@ const struct rsb_verb rsb_verb_umount = {
 	.name = "umount",
 	.usage = "umount [OPTION]... [SANDBOX]",
 	.help = "Unmount a sandbox and leave it running.",
-	.more = "  -f, --force           also while files are open in the mount\n",
+	.more = "  -f, --force           also while files are open in the mount, or commands run\n",
 	.letters = "f" RSB_VERB_LETTERS,
 	.options = umount_options,
 	.max_words = 1,

@@ -26,7 +26,8 @@ rsb_nodiscard int rsb_daemon_start(const char *name, const char *mountpoint,
 
 struct rsb_daemon_end {
 	const char *teller; /* tells on stderr what was lost and not told yet; NULL: nobody does */
-	bool force;         /* also while files are open there */
+	bool force;         /* also while files are open there, or an rsb-exec waits */
+	bool can_force;     /* it can be asked for: that is advised */
 };
 /*
  * Drains, unmounts and ends it, and removes the mount point if we made it; 0 also when none
@@ -34,8 +35,6 @@ struct rsb_daemon_end {
  */
 rsb_nodiscard int rsb_daemon_stop(
 	const struct rsb_where *where, const struct rsb_daemon_end *end, struct rsb_diag *diag);
-/* It is mounted: whether that would find it in use, as far as is seen from here. -EBUSY. */
-rsb_nodiscard int rsb_daemon_check_unused(const struct rsb_where *where, struct rsb_diag *diag);
 /*
  * Lets the rsb-mount beside our own program, or of PATH, go on with the mount, in place of the
  * program that serves it. force: also while commands run, which are lost. The sentence is
@@ -63,9 +62,11 @@ struct rsb_daemon_look {
 	bool lost;    /* its sandbox is gone, or refuses us */
 	bool cut_off; /* it is not connected now */
 	char state[24];
-	uint64_t down_s;     /* so long already */
-	uint64_t commands;   /* of which something may live */
-	uint64_t generation; /* another one: some ran meanwhile */
+	uint64_t down_s;         /* so long already */
+	uint64_t commands;       /* of which something may live */
+	uint64_t attended;       /* for which an rsb-exec waits */
+	char attended_what[320]; /* these, for people */
+	uint64_t generation;     /* another one: some ran meanwhile */
 };
 /* How things stand; also when none runs. Waits for one that has only begun. */
 rsb_nodiscard int rsb_daemon_look(
