@@ -2,12 +2,15 @@
 #include "exec/inuse.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "exec/holders.h"
+#include "keeper/mountpoint.h"
 #include "util/cleanup.h"
 
 struct use {
 	struct rsb_buf holders; /* of the mount */
+	char *inner;            /* another mount, in it */
 	struct rsb_daemon_look look;
 };
 
@@ -15,6 +18,7 @@ static void
 use_done(struct use *use)
 {
 	rsb_buf_done(&use->holders);
+	free(use->inner);
 }
 
 /* What cannot be looked at is not told. */
@@ -23,8 +27,10 @@ find(const struct rsb_where *where, struct use *use)
 {
 	if (rsb_daemon_look(where, &use->look, NULL) < 0)
 		use->look = (struct rsb_daemon_look){ 0 };
-	if (use->look.mounted)
-		(void)rsb_holders_of(where->state.mountpoint, &use->holders);
+	if (!use->look.mounted)
+		return;
+	(void)rsb_holders_of(where->state.mountpoint, &use->holders);
+	use->inner = rsb_mountpoint_inner(where->state.mountpoint);
 }
 
 static const char *
@@ -54,6 +60,9 @@ say(const struct rsb_where *where, const struct use *use, bool can_force, struct
 			held ? ", and" : ":", (unsigned long long)look->attended,
 			look->attended == 1 ? "" : "s", look->attended == 1 ? "s" : "",
 			look->attended_what);
+	if (use->inner)
+		(void)rsb_buf_printf(&text, "%s something is mounted in it, at '%s'",
+			rsb_buf_len(&text) ? ", and" : ":", use->inner);
 	/* Of another user. */
 	if (!rsb_buf_len(&text))
 		(void)rsb_buf_printf(&text, ": files of the mount are open, or commands run");
@@ -69,7 +78,7 @@ rsb_inuse_check(const struct rsb_where *where, bool can_force, struct rsb_diag *
 
 	find(where, &use);
 	/* Of what nobody here can look at, the daemon tells when it is to stop. */
-	if (!rsb_buf_len(&use.holders) && !use.look.attended)
+	if (!rsb_buf_len(&use.holders) && !use.look.attended && !use.inner)
 		return 0;
 	return say(where, &use, can_force, diag);
 }

@@ -59,4 +59,25 @@ def test_commands_that_are_cut_say_why(world):
             wait_until(lambda: box.exec("pgrep", "-x", "sleep", check_status=None).returncode == 1, 20, "it ends")
 
 
+def test_a_mount_in_the_mount(world):
+    """It is named, before anything is synced out; and no sandbox is mounted in it, whatever lies between."""
+    with world.sandbox() as box, harness.named(world, "inner") as name:
+        world.rsb("create", name)
+        os.mkdir(box.path("dir"))
+        sentence(world.rsb("mount", name, box.path("dir/in"), check_status=125), "lies in the mount of a sandbox")
+        equal(os.listdir(box.path("dir")), [])
+        if os.geteuid() != 0:
+            return
+        world.run("mount", "-t", "tmpfs", "none", box.path("dir"))
+        try:
+            sentence(world.rsb("mount", name, box.path("dir/in"), check_status=125), "lies in the mount of a sandbox")
+            box.write("new", b"x")
+            for verb in ("umount",), ("down", "--leave"):
+                sentence(world.rsb(*verb, box.name, check_status=125), f"something is mounted in it, at '{box.path('dir')}'")
+            check(not os.path.exists(f"{box.source}/new"), "nothing is begun")
+        finally:
+            world.run("umount", box.path("dir"))
+        world.rsb("umount", box.name)
+
+
 harness.main(globals())
