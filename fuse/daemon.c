@@ -419,6 +419,9 @@ stop(struct daemon *d)
 		(void)unlink(rsb_uplink_info(d->uplink)->socket);
 	}
 	rsb_fuse_session_free(d->session);
+	/* Whoever unmounted it; a mount that another daemon goes on with is in the way. */
+	if (!d->options->no_mount)
+		rsb_uplink_unmounted(d->uplink, d->options->mountpoint);
 	rsb_uplink_stop(d->uplink);
 	rsb_link_stop(d->link);
 	if (d->control)

@@ -455,3 +455,13 @@ rsb_uplink_mounted(struct rsb_uplink *uplink, const char *mountpoint)
 	if (r < 0)
 		rsb_warn_r(r, "the state does not know where the sandbox is mounted");
 }
+
+void
+rsb_uplink_unmounted(struct rsb_uplink *uplink, const char *mountpoint)
+{
+	const struct rsb_state *state = &uplink->state;
+
+	/* Only while it is empty, which one that is mounted again is not. */
+	if (state->made_mountpoint && strcmp(state->mountpoint, mountpoint) == 0)
+		(void)rmdir(mountpoint);
+}

@@ -83,5 +83,7 @@ uint64_t rsb_uplink_down_ns(struct rsb_uplink *uplink); /* of keeper/keeper.h; 0
 void rsb_uplink_say_restarted(struct rsb_uplink *uplink, const struct rsb_shared *shared);
 /* The state says where it is mounted, also afterwards: the next mount goes there. */
 void rsb_uplink_mounted(struct rsb_uplink *uplink, const char *mountpoint);
+/* If rsb made the mount point, it goes. */
+void rsb_uplink_unmounted(struct rsb_uplink *uplink, const char *mountpoint);
 
 #endif
