@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "exec/report.h"
@@ -51,8 +52,10 @@ say(const struct rsb_verb_common *common, const struct rsb_verb_session *session
 	}
 	if (common->quiet)
 		return 0;
-	/* It answered just now. */
+	/* It answered just now. A daemon moves its end on and on. */
 	(void)rsb_until_ask(session->backend, &session->state, until);
+	if (rsb_state_has_daemon(session->dir))
+		(void)strcpy(until, " for as long as it is used");
 	(void)printf("%s %s%s%s: run commands by 'rsb exec -s %s', see its files by 'rsb mount %s "
 		     "DIR'\n",
 		name, session->known ? "was there already" : "is made", until[0] ? ", lives" : "",

@@ -338,9 +338,11 @@ read_status(const struct rsb_where *where, struct rsb_daemon_look *look, struct 
 		r = rsb_json_i64(json, "down_s", &down_s);
 	if (r >= 0)
 		r = rsb_json_i64(json, "commands", &commands);
-	/* One from before an update does not say it. */
+	/* One from before an update does not say these. */
 	if (r >= 0 && rsb_json_i64(json, "attended", &attended) < 0)
 		attended = 0;
+	if (r >= 0 && rsb_json_bool(json, "kept", &look->kept) < 0)
+		look->kept = true;
 	if (r >= 0)
 		r = rsb_json_i64(json, "fs.generation", &generation);
 	if (r < 0)

@@ -61,6 +61,7 @@ struct rsb_daemon_look {
 	bool mounted; /* at the place that the state names */
 	bool lost;    /* its sandbox is gone, or refuses us */
 	bool cut_off; /* it is not connected now */
+	bool kept;    /* alive, by it */
 	char state[24];
 	uint64_t down_s;         /* so long already */
 	uint64_t commands;       /* of which something may live */

@@ -210,6 +210,8 @@ rsb_status_write(const struct rsb_status *status, struct rsb_buf *out)
 	if (r >= 0)
 		r = rsb_json_set_i64(json, "down_s", down_s);
 	if (r >= 0)
+		r = rsb_json_set_bool(json, "kept", rsb_uplink_keeps(status->uplink));
+	if (r >= 0)
 		r = rsb_json_set_bool(json, "mounted", status->mountpoint[0] != '\0');
 	if (r >= 0)
 		r = rsb_json_set_str(json, "mountpoint", status->mountpoint);

@@ -401,6 +401,12 @@ rsb_uplink_down_ns(struct rsb_uplink *uplink)
 	return uplink->direct ? 0 : rsb_keeper_down_ns(uplink->keeper);
 }
 
+bool
+rsb_uplink_keeps(struct rsb_uplink *uplink)
+{
+	return !uplink->direct && rsb_keeper_keeps(uplink->keeper);
+}
+
 int
 rsb_uplink_reload(struct rsb_uplink *uplink, struct rsb_diag *diag)
 {

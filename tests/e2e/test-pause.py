@@ -85,6 +85,8 @@ def test_left_alone_it_rests_until_it_is_used(world):
         # A command is a use, however long it is silent.
         box.exec("sleep", "4")
         equal(state_at_host(world, sandbox), "running")
+        harness.wait_until(lambda: not box.status()["kept"], 30, "it is left to its time")
+        check(not any(row.get("kept") for row in json.loads(world.rsb("list", "--json").stdout)), "which the list says")
         box.write("file", b"x")
         uses = (lambda: box.read("file"), lambda: box.sh("cat file").encode())
         for use in uses[:harness.how_many(1, 1, 2)]:  # each takes the 15 seconds that it lives
