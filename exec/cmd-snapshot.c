@@ -12,6 +12,7 @@
 #include "exec/snaptake.h"
 #include "exec/treesync.h"
 #include "exec/until.h"
+#include "exec/way.h"
 #include "exec/where.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
@@ -95,6 +96,7 @@ take(struct snap *snap, const struct rsb_where *where, char **env, struct rsb_di
 	r = open_session(snap, where, env, &session, diag);
 	if (r >= 0)
 		r = rsb_snaptake_run(&take, &point, diag);
+	rsb_way_rest(&session, snap->verb);
 	return r < 0 ? r : say_taken(snap, &session.state, &point, r == 0);
 }
 

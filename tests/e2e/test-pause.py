@@ -75,6 +75,19 @@ def test_down_pauses_and_any_use_resumes(world):
             equal(r.stdout.decode(), boot_id, "the same processes")
 
 
+def test_what_looks_at_a_paused_one_leaves_it_so(world):
+    with world.sandbox() as box:
+        box.write("file", b"x")
+        sandbox = box.status()["sandbox"]
+        world.rsb("down", "--no-sync", box.name)
+        for verb in (("sync", "status"), ("sync", "out"), ("sync", "in"), ("snapshot",)):
+            r = world.rsb(*verb, box.name)
+            equal((state_at_host(world, sandbox), r.stderr), ("paused", b""), verb)
+        with open(f"{box.source}/file", "rb") as f:
+            equal(f.read(), b"x", "it was synced out")
+        equal([e["kind"] for e in box.events()].count("paused"), 5)
+
+
 def state_at_host(world, sandbox):
     return json.loads(world.api("GET", f"/sandboxes/{sandbox}"))["state"]
 
