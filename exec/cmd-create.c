@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "exec/pausenote.h"
 #include "exec/report.h"
 #include "exec/until.h"
 #include "exec/verbs.h"
@@ -34,7 +35,12 @@ create(const struct rsb_verb_common *common, const char *name, char **env,
 		return r;
 	if (!session->known)
 		return rsb_keeper_create(&session->env, &req, &session->state, diag);
-	return rsb_keeper_resume(&session->env, &session->state, &sandbox, diag);
+	r = rsb_keeper_resume(&session->env, &session->state, &sandbox, diag);
+	if (r > 0) {
+		rsb_pausenote(session->dir, 0);
+		rsb_state_event(session->dir, "resuming", "the sandbox was paused, and runs again");
+	}
+	return r;
 }
 
 static int

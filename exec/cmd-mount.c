@@ -227,7 +227,7 @@ do_umount(const struct rsb_verb_common *common, const char *name, bool force, ch
 	r = rsb_where_find(name, env, &where, diag);
 	if (r >= 0)
 		r = rsb_daemon_check(&where, true, diag);
-	if (r == -ENOTCONN && rsb_until_state(&where.state, common, env) == -ENOENT)
+	if (r == -ENOTCONN && rsb_until_state(&where.state, common, env, NULL) == -ENOENT)
 		r = rsb_state_say_gone(where.root, where.state.name, diag);
 	if (r >= 0)
 		r = rsb_daemon_stop(&where, &end, diag);

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "exec/pausenote.h"
 #include "exec/until.h"
 #include "util/cleanup.h"
 
@@ -22,6 +23,8 @@ rsb_way_find(struct rsb_verb_session *session, struct rsb_way *way, struct rsb_d
 	int r;
 
 	r = rsb_keeper_resume(&session->env, &session->state, &sandbox, diag);
+	if (r > 0)
+		rsb_pausenote(session->dir, 0);
 	session->was_paused = session->was_paused || r > 0;
 	if (r >= 0)
 		r = rsb_state_key(session->dir, &way->key);

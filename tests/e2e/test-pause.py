@@ -114,6 +114,26 @@ def test_left_alone_it_rests_until_it_is_used(world):
         check(not set(kinds) & {"unknown", "epoch", "lost", "failing"}, kinds)
 
 
+def test_the_pause_that_nobody_saw_is_an_event(world):
+    """At the end of its time no daemon is there: whoever looks at it, or brings it back, writes it down."""
+    with world.sandbox(up=("-o", "sandbox.ttl=15s")) as box:
+        sandbox = box.status()["sandbox"]
+        paused = lambda: [e["text"] for e in box.events() if e["kind"] == "paused"]
+
+        def leave():
+            world.rsb("umount", box.name)
+            harness.wait_until(lambda: state_at_host(world, sandbox) == "paused", 40, "its time is over")
+        leave()
+        said = world.rsb("events", "-n", "1", box.name).stdout
+        check(b"  paused: the sandbox was paused by its host: its time was over at " in said, said)
+        world.rsb("events", box.name)
+        world.rsb("mount", box.name)
+        equal(len(paused()), 1, "once")
+        leave()
+        world.rsb("mount", box.name)
+        equal(paused()[1:], ["the sandbox was paused, by its host or by another program"])
+
+
 def test_the_hosts_limit_begins_anew(world):
     """The host ends each session after 12 seconds; a pause begins it anew, and nobody waits then."""
     with world.own_server("--session-cap", "12s"), world.sandbox() as box:
