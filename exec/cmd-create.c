@@ -2,8 +2,10 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "exec/pausenote.h"
 #include "exec/report.h"
 #include "exec/until.h"
 #include "exec/verbs.h"
@@ -33,7 +35,12 @@ create(const struct rsb_verb_common *common, const char *name, char **env,
 		return r;
 	if (!session->known)
 		return rsb_keeper_create(&session->env, &req, &session->state, diag);
-	return rsb_keeper_resume(&session->env, &session->state, &sandbox, diag);
+	r = rsb_keeper_resume(&session->env, &session->state, &sandbox, diag);
+	if (r > 0) {
+		rsb_pausenote(session->dir, 0);
+		rsb_state_event(session->dir, "resuming", "the sandbox was paused, and runs again");
+	}
+	return r;
 }
 
 static int
@@ -51,8 +58,10 @@ say(const struct rsb_verb_common *common, const struct rsb_verb_session *session
 	}
 	if (common->quiet)
 		return 0;
-	/* It answered just now. */
+	/* It answered just now. A daemon moves its end on and on. */
 	(void)rsb_until_ask(session->backend, &session->state, until);
+	if (rsb_state_has_daemon(session->dir))
+		(void)strcpy(until, " for as long as it is used");
 	(void)printf("%s %s%s%s: run commands by 'rsb exec -s %s', see its files by 'rsb mount %s "
 		     "DIR'\n",
 		name, session->known ? "was there already" : "is made", until[0] ? ", lives" : "",

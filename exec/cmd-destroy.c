@@ -20,13 +20,16 @@ destroy(const struct destroy *d, const char *name, char **env, struct rsb_diag *
 {
 	RSB_CLEANUP(rsb_where_done) struct rsb_where where = { 0 };
 	RSB_CLEANUP(rsb_verb_session_done) struct rsb_verb_session session = { 0 };
+	const struct rsb_daemon_end end = {
+		.teller = "rsb destroy", .force = d->force, .can_force = true
+	};
 	struct rsb_verb_session_of of = { 0 };
 	int r;
 
 	r = rsb_where_find(name, env, &where, diag);
 	if (r < 0)
 		return r;
-	r = rsb_daemon_stop(&where, d->force, diag);
+	r = rsb_daemon_stop(&where, &end, diag);
 	if (r < 0)
 		return r;
 	of = (struct rsb_verb_session_of){
@@ -78,7 +81,7 @@ const struct rsb_verb rsb_verb_destroy = {
 	.name = "destroy",
 	.usage = "destroy [OPTION]... SANDBOX...",
 	.help = "Unmount and end sandboxes, with everything in them.",
-	.more = "  -f, --force           also while files are open in the mount\n",
+	.more = "  -f, --force           also while files are open in the mount, or commands run\n",
 	.letters = "f" RSB_VERB_LETTERS,
 	.options = options,
 	.min_words = 1,

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "exec/daemon.h"
+#include "exec/inuse.h"
 #include "exec/outcome.h"
 #include "exec/report.h"
 #include "exec/snaptake.h"
@@ -171,6 +172,9 @@ sync_out(struct down *down, const struct rsb_where *where, char **env, struct rs
 static int
 stop(struct down *down, const struct rsb_where *where, char **env, struct rsb_diag *diag)
 {
+	const struct rsb_daemon_end end = {
+		.teller = "rsb down", .force = down->force, .can_force = true
+	};
 	struct rsb_daemon_look look = { 0 };
 	int r = 0;
 
@@ -180,8 +184,8 @@ stop(struct down *down, const struct rsb_where *where, char **env, struct rsb_di
 	down->is_mounted = look.mounted;
 	down->with_mount = true;
 	/* Else it would be known only when everything has come. */
-	if (look.mounted && !down->force)
-		r = rsb_daemon_check_unused(where, diag);
+	if (look.running && !down->force)
+		r = rsb_inuse_check(where, true, diag);
 	if (r < 0)
 		return r;
 	if (look.mounted && !down->cut_off && !down->no_sync)
@@ -192,7 +196,7 @@ stop(struct down *down, const struct rsb_where *where, char **env, struct rsb_di
 	if (r == 0)
 		rsb_syncguard_past(&down->guard);
 	if (r == 0)
-		r = rsb_daemon_stop(where, down->force, diag);
+		r = rsb_daemon_stop(where, &end, diag);
 	return r ? r : sync_out(down, where, env, diag);
 }
 
@@ -421,8 +425,8 @@ const struct rsb_verb rsb_verb_down = {
 		"      --leave           let it run until its time is over\n"
 		"      --no-sync         leave the directory that it was made of as it is\n"
 		"      --delete-many     also delete more than 20 files and a tenth of all there\n"
-		"  -f, --force           also while files are open in the mount, or if it cannot be\n"
-		"                        synced out\n",
+		"  -f, --force           also while files are open in the mount, commands run, or it\n"
+		"                        cannot be synced out\n",
 	.letters = "f" RSB_VERB_LETTERS,
 	.options = options,
 	.max_words = 1,

@@ -3,6 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "exec/daemon.h"
+#include "exec/pausenote.h"
+#include "exec/until.h"
 #include "exec/verbs.h"
 #include "exec/where.h"
 #include "keeper/eventlog.h"
@@ -129,6 +132,20 @@ show(const struct rsb_verb_call *call, const char *dir, uint64_t last)
 	return r < 0 || !rsb_verb_has(call, 'f') ? r : follow(log, json);
 }
 
+/* Nobody was there to write it down. */
+static void
+look_for_pause(const struct rsb_where *where, const struct rsb_verb_call *call)
+{
+	RSB_CLEANUP(rsb_state_closep) struct rsb_state_dir *dir = NULL;
+	uint64_t end_ns = 0;
+
+	if (!rsb_daemon_runs(where) &&
+		rsb_until_state(&where->state, &call->common, call->env, &end_ns) ==
+			RSB_SANDBOX_PAUSED &&
+		rsb_state_open(where->root, where->state.name, false, &dir, NULL) >= 0)
+		rsb_pausenote(dir, end_ns);
+}
+
 static int
 run_events(const struct rsb_verb *verb, const struct rsb_verb_call *call)
 {
@@ -143,6 +160,7 @@ run_events(const struct rsb_verb *verb, const struct rsb_verb_call *call)
 			return rsb_verb_usage(verb, "-n takes a number of events");
 	r = rsb_where_find(call->words[0], call->env, &where, &diag);
 	if (r >= 0) {
+		look_for_pause(&where, call);
 		dir = rsb_str_path(where.root, where.state.name);
 		r = dir ? show(call, dir, last) : -ENOMEM;
 		if (r < 0)

@@ -4,9 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exec/daemon.h"
 #include "exec/outcome.h"
 #include "exec/report.h"
 #include "exec/verbs.h"
+#include "exec/where.h"
 #include "keeper/mountpoint.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
@@ -68,10 +70,23 @@ state_of(struct list *list, const struct rsb_state *state, uint64_t *ret_end_ns)
 	return "running";
 }
 
+/* A daemon moves its end on and on: that of now is none. */
+static bool
+is_kept(const struct list *list, const struct rsb_state *state)
+{
+	RSB_CLEANUP(rsb_where_done) struct rsb_where where = { 0 };
+	struct rsb_daemon_look look;
+
+	return rsb_where_find(state->name, list->env, &where, NULL) >= 0 &&
+	       rsb_daemon_look(&where, &look, NULL) >= 0 && look.running && look.kept;
+}
+
 static int
 add_json(struct list *list, const struct rsb_state *state, const char *what, uint64_t end_ns,
 	bool mounted)
 {
+	const bool kept = end_ns && is_kept(list, state);
+
 	RSB_CLEANUP(rsb_report_done) struct rsb_report row = { 0 };
 	char end[RSB_RFC3339_SIZE];
 
@@ -79,7 +94,9 @@ add_json(struct list *list, const struct rsb_state *state, const char *what, uin
 	rsb_report_sandbox(&row, state);
 	rsb_report_str(&row, "backend", state->backend);
 	rsb_report_str(&row, "state", what);
-	if (end_ns) {
+	if (end_ns)
+		rsb_report_bool(&row, "kept", kept);
+	if (end_ns && !kept) {
 		rsb_clock_rfc3339(end_ns, end);
 		rsb_report_str(&row, "end", end);
 	}
@@ -101,7 +118,7 @@ list_one(void *arg, const struct rsb_state *state)
 
 	if (list->json)
 		return add_json(list, state, what, end_ns, mounted);
-	if (end_ns && mounted)
+	if (end_ns && is_kept(list, state))
 		(void)strcpy(end, "kept");
 	else if (end_ns)
 		rsb_localtime(end_ns, rsb_wall_ns(), end);

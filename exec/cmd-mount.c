@@ -90,6 +90,7 @@ mount_there(const struct rsb_where *where, const struct rsb_verb_common *common,
 static int
 take_over(const struct rsb_where *where, struct rsb_diag *diag)
 {
+	struct rsb_daemon_end end = { .teller = "rsb mount" };
 	struct rsb_daemon_look look;
 	int r = rsb_daemon_look(where, &look, diag);
 
@@ -98,8 +99,8 @@ take_over(const struct rsb_where *where, struct rsb_diag *diag)
 	if (look.mounted && !look.lost)
 		return rsb_diag_set(diag, -EBUSY, "the sandbox %s is mounted already, at %s",
 			where->state.name, where->state.mountpoint);
-	return look.running ? rsb_daemon_stop(where, look.lost, diag)
-			    : rsb_daemon_bury(where, diag);
+	end.force = look.lost;
+	return look.running ? rsb_daemon_stop(where, &end, diag) : rsb_daemon_bury(where, diag);
 }
 
 static int
@@ -217,16 +218,19 @@ do_umount(const struct rsb_verb_common *common, const char *name, bool force, ch
 {
 	RSB_CLEANUP(rsb_where_done) struct rsb_where where = { 0 };
 	RSB_CLEANUP(rsb_report_done) struct rsb_report report = { 0 };
+	const struct rsb_daemon_end end = {
+		.teller = "rsb umount", .force = force, .can_force = true
+	};
 	char until[RSB_UNTIL_SIZE];
 	int r;
 
 	r = rsb_where_find(name, env, &where, diag);
 	if (r >= 0)
 		r = rsb_daemon_check(&where, true, diag);
-	if (r == -ENOTCONN && rsb_until_state(&where.state, common, env) == -ENOENT)
+	if (r == -ENOTCONN && rsb_until_state(&where.state, common, env, NULL) == -ENOENT)
 		r = rsb_state_say_gone(where.root, where.state.name, diag);
 	if (r >= 0)
-		r = rsb_daemon_stop(&where, force, diag);
+		r = rsb_daemon_stop(&where, &end, diag);
 	if (r < 0)
 		return r;
 	if (common->json) {
@@ -263,7 +267,7 @@ const struct rsb_verb rsb_verb_umount = {
 	.name = "umount",
 	.usage = "umount [OPTION]... [SANDBOX]",
 	.help = "Unmount a sandbox and leave it running.",
-	.more = "  -f, --force           also while files are open in the mount\n",
+	.more = "  -f, --force           also while files are open in the mount, or commands run\n",
 	.letters = "f" RSB_VERB_LETTERS,
 	.options = umount_options,
 	.max_words = 1,

@@ -12,6 +12,7 @@
 #include "exec/snaptake.h"
 #include "exec/treesync.h"
 #include "exec/until.h"
+#include "exec/way.h"
 #include "exec/where.h"
 #include "util/cleanup.h"
 #include "util/clock.h"
@@ -95,6 +96,7 @@ take(struct snap *snap, const struct rsb_where *where, char **env, struct rsb_di
 	r = open_session(snap, where, env, &session, diag);
 	if (r >= 0)
 		r = rsb_snaptake_run(&take, &point, diag);
+	rsb_way_rest(&session, snap->verb);
 	return r < 0 ? r : say_taken(snap, &session.state, &point, r == 0);
 }
 
@@ -160,6 +162,7 @@ restore_same(struct snap *snap, const struct rsb_where *where, char **env, struc
 		.common = snap->common,
 		.session = &session,
 		.number = snap->number };
+	const struct rsb_daemon_end end = { .teller = "rsb snapshot", .force = true };
 	int r;
 
 	r = open_session(snap, where, env, &session, diag);
@@ -174,7 +177,7 @@ restore_same(struct snap *snap, const struct rsb_where *where, char **env, struc
 	if (r != -ENOENT)
 		return r;
 	(void)rsb_diag_set(diag, 0, "%s", ""); /* that it is gone is not what fails here */
-	r = rsb_daemon_stop(where, true, diag);
+	r = rsb_daemon_stop(where, &end, diag);
 	if (r < 0)
 		return r;
 	back.from = rsb_state_path(session.dir);

@@ -103,7 +103,7 @@ say_unserved(const struct rsb_where *where, const struct rsb_verb_call *call, in
 	struct rsb_diag *diag)
 {
 	const struct rsb_state *state = &where->state;
-	const int found = rsb_until_state(state, &call->common, call->env);
+	const int found = rsb_until_state(state, &call->common, call->env, NULL);
 
 	if (found == -ENOENT)
 		return rsb_state_say_gone(where->root, state->name, diag);

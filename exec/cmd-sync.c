@@ -5,6 +5,7 @@
 
 #include "exec/reconcile.h"
 #include "exec/treesync.h"
+#include "exec/way.h"
 #include "exec/where.h"
 #include "util/cleanup.h"
 
@@ -81,6 +82,7 @@ under_lock(struct sync *sync, const struct rsb_where *where, char **env, struct 
 	}
 	sync->tree.session = &session;
 	r = rsb_treesync_run(&sync->tree, diag);
+	rsb_way_rest(&session, sync->tree.verb);
 	return r < 0 ? r : rsb_treesync_say(&sync->tree);
 }
 

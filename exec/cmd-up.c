@@ -239,6 +239,7 @@ look_at_known(struct up *up, struct rsb_diag *diag)
 	RSB_CLEANUP(rsb_where_done) struct rsb_where where = { 0 };
 	const struct rsb_state *state = &up->session.state;
 	rsb_autofree char *wanted = NULL;
+	struct rsb_daemon_end end = { .teller = "rsb up" };
 	struct rsb_daemon_look look;
 	int r;
 
@@ -252,10 +253,11 @@ look_at_known(struct up *up, struct rsb_diag *diag)
 	if (r < 0)
 		return r;
 	look.lost = is_lost(up, &look);
+	end.force = look.lost;
 	/* Without a manifest who brought it in by a command was killed meanwhile. */
 	if (!look.running || !look.mounted || look.lost ||
 		!rsb_manifest_exists(rsb_state_path(up->session.dir)))
-		return look.running ? rsb_daemon_stop(&where, look.lost, diag)
+		return look.running ? rsb_daemon_stop(&where, &end, diag)
 				    : rsb_daemon_bury(&where, diag);
 	if (up->mount_option && (rsb_mountpoint_resolve(up->mount_option, &wanted, NULL) < 0 ||
 					strcmp(wanted, state->mountpoint) != 0))
@@ -322,9 +324,10 @@ static void
 stop_daemon(const struct up *up)
 {
 	RSB_CLEANUP(rsb_where_done) struct rsb_where where = { 0 };
+	const struct rsb_daemon_end end = { .force = true };
 
 	if (rsb_where_find(up->name, up->env, &where, NULL) >= 0)
-		(void)rsb_daemon_stop(&where, true, NULL);
+		(void)rsb_daemon_stop(&where, &end, NULL);
 }
 
 /* Nothing was done in it yet: it goes rather than stay behind half made. */

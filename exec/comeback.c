@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "exec/pausenote.h"
 #include "exec/snaptake.h"
 #include "keeper/recreate.h"
 #include "util/clock.h"
@@ -62,6 +63,8 @@ rsb_comeback_resume(const struct rsb_verb *verb, const struct rsb_verb_common *c
 	struct rsb_diag why = { 0 };
 	int r = rsb_keeper_resume(&session->env, &session->state, ret_sandbox, diag);
 
+	if (r > 0)
+		rsb_pausenote(session->dir, 0);
 	if (r != -ENOENT)
 		return r;
 	r = rsb_comeback_run(&back, &why);

@@ -11,7 +11,8 @@
 
 #include "exec/beside.h"
 #include "exec/client.h"
-#include "exec/holders.h"
+#include "exec/inuse.h"
+#include "exec/lossnote.h"
 #include "keeper/mountpoint.h"
 #include "proto/op.h"
 #include "util/cleanup.h"
@@ -25,6 +26,7 @@
 /* A daemon holds its lock before it listens, and for a moment after it has ended. */
 #define PAUSE_NS (50 * 1000 * 1000L)
 #define PAUSES_MAX 40u
+#define NAMED_MAX 3u /* commands, in a sentence */
 #define STATUS_MAX ((size_t)1 << 20)
 #define STATUS_TIMEOUT_NS (10 * RSB_NSEC_PER_SEC)
 
@@ -176,59 +178,42 @@ remove_mountpoint(const struct rsb_state *state)
 		(void)rmdir(state->mountpoint);
 }
 
+static void
+tell_losses(void *arg, const void *rep)
+{
+	const struct rsb_ctl_status_rep *status = rep;
+
+	rsb_lossnote_say(arg, status->json);
+}
+
 /* The connection is gone afterwards: the daemon need not wait for it. */
 static int
-tell_to_stop(const struct rsb_where *where, bool force, struct rsb_diag *diag)
+tell_to_stop(const struct rsb_where *where, const struct rsb_daemon_end *end, struct rsb_diag *diag)
 {
 	RSB_CLEANUP(line_done) struct line line = { 0 };
-	struct rsb_ctl_stop_req req = { .force = force };
+	struct rsb_ctl_stop_req req = { .force = end->force };
 	int r;
 
 	r = line_open(where, &line, diag);
 	if (r < 0)
 		return r;
+	/* What nobody was told of it takes with it. That it does not answer, the next call says. */
+	if (end->teller)
+		(void)rsb_client_call_wait(line.client, RSB_OP_ctl_losses, NULL, STATUS_TIMEOUT_NS,
+			tell_losses, (void *)(uintptr_t)end->teller);
 	return rsb_client_call_wait(
 		line.client, RSB_OP_ctl_stop, &req, STOP_TIMEOUT_NS, NULL, NULL);
 }
 
 static int
-say_busy(const struct rsb_state *state, struct rsb_diag *diag)
-{
-	RSB_CLEANUP(rsb_buf_done) struct rsb_buf holders = { .max = RSB_DIAG_MAX / 2 };
-	const char *path = state->mountpoint;
-	const char *advice = "; use --force to end it all the same";
-
-	if (path[0] && rsb_holders_is_here(path))
-		advice = "; cd out of it first, or use --force to end it all the same";
-	/* Without them: of another user, or commands that run. */
-	if (!path[0] || rsb_holders_of(path, &holders) < 0 || !rsb_buf_len(&holders))
-		return rsb_diag_set(diag, -EBUSY,
-			"%s is in use: files of the mount are open, or commands run%s", state->name,
-			advice);
-	return rsb_diag_set(diag, -EBUSY, "%s is in use by %.*s%s", state->name,
-		(int)rsb_buf_len(&holders), (const char *)rsb_buf_head(&holders), advice);
-}
-
-int
-rsb_daemon_check_unused(const struct rsb_where *where, struct rsb_diag *diag)
-{
-	RSB_CLEANUP(rsb_buf_done) struct rsb_buf holders = { .max = RSB_DIAG_MAX / 2 };
-
-	/* Of what nobody here can look at, the daemon tells when it is to stop. */
-	if (rsb_holders_of(where->state.mountpoint, &holders) < 0 || !rsb_buf_len(&holders))
-		return 0;
-	return say_busy(&where->state, diag);
-}
-
-static int
-end_daemon(
-	const struct rsb_where *where, struct rsb_state_dir *dir, bool force, struct rsb_diag *diag)
+end_daemon(const struct rsb_where *where, struct rsb_state_dir *dir,
+	const struct rsb_daemon_end *end, struct rsb_diag *diag)
 {
 	int r;
 
-	r = tell_to_stop(where, force, diag);
+	r = tell_to_stop(where, end, diag);
 	if (r == -EBUSY)
-		return say_busy(&where->state, diag);
+		return rsb_inuse_say(where, end->can_force, diag);
 	/* It may be gone before its answer was read: what counts is its lock. */
 	if (r < 0 && r != -ENOTCONN)
 		return r;
@@ -240,14 +225,15 @@ end_daemon(
 }
 
 int
-rsb_daemon_stop(const struct rsb_where *where, bool force, struct rsb_diag *diag)
+rsb_daemon_stop(
+	const struct rsb_where *where, const struct rsb_daemon_end *end, struct rsb_diag *diag)
 {
 	RSB_CLEANUP(rsb_state_closep) struct rsb_state_dir *dir = NULL;
 	int r;
 
 	r = rsb_state_open(where->root, where->state.name, false, &dir, diag);
 	if (r >= 0 && rsb_state_has_daemon(dir))
-		r = end_daemon(where, dir, force, diag);
+		r = end_daemon(where, dir, end, diag);
 	if (r >= 0)
 		r = rsb_daemon_bury(where, diag);
 	if (r >= 0)
@@ -310,6 +296,24 @@ rsb_daemon_pause(int r, unsigned int *n)
 	return true;
 }
 
+/* What they run, for people. */
+static void
+name_running(const struct rsb_json *running, struct rsb_daemon_look *look)
+{
+	const size_t n = rsb_min(rsb_json_len(running), (size_t)NAMED_MAX);
+	size_t at = 0;
+
+	for (size_t i = 0; i < n && at < sizeof(look->attended_what); i++) {
+		const char *what = rsb_json_as_str(rsb_json_at(running, i));
+
+		at += (size_t)snprintf(look->attended_what + at, sizeof(look->attended_what) - at,
+			"%s'%s'", i ? ", " : "", what ? what : "");
+	}
+	if (look->attended > n && at < sizeof(look->attended_what))
+		(void)snprintf(look->attended_what + at, sizeof(look->attended_what) - at,
+			" and %llu more", (unsigned long long)(look->attended - n));
+}
+
 static int
 read_status(const struct rsb_where *where, struct rsb_daemon_look *look, struct rsb_diag *diag)
 {
@@ -317,7 +321,9 @@ read_status(const struct rsb_where *where, struct rsb_daemon_look *look, struct 
 	RSB_CLEANUP(rsb_json_freep) struct rsb_json *json = NULL;
 	const char *state = "";
 	int64_t down_s = 0;
+	struct rsb_json *running = NULL;
 	int64_t commands = 0;
+	int64_t attended = 0;
 	int64_t generation = 0;
 	int r;
 
@@ -332,6 +338,11 @@ read_status(const struct rsb_where *where, struct rsb_daemon_look *look, struct 
 		r = rsb_json_i64(json, "down_s", &down_s);
 	if (r >= 0)
 		r = rsb_json_i64(json, "commands", &commands);
+	/* One from before an update does not say these. */
+	if (r >= 0 && rsb_json_i64(json, "attended", &attended) < 0)
+		attended = 0;
+	if (r >= 0 && rsb_json_bool(json, "kept", &look->kept) < 0)
+		look->kept = true;
 	if (r >= 0)
 		r = rsb_json_i64(json, "fs.generation", &generation);
 	if (r < 0)
@@ -339,6 +350,9 @@ read_status(const struct rsb_where *where, struct rsb_daemon_look *look, struct 
 	(void)snprintf(look->state, sizeof(look->state), "%s", state);
 	look->down_s = (uint64_t)rsb_max(down_s, (int64_t)0);
 	look->commands = (uint64_t)rsb_max(commands, (int64_t)0);
+	look->attended = (uint64_t)rsb_max(attended, (int64_t)0);
+	if (look->attended && rsb_json_get(json, "running", &running) == 0)
+		name_running(running, look);
 	look->generation = (uint64_t)generation;
 	look->lost = strcmp(state, "lost") == 0;
 	look->cut_off = strcmp(state, "live") != 0;

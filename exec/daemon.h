@@ -24,14 +24,17 @@ rsb_nodiscard int rsb_daemon_check(
 rsb_nodiscard int rsb_daemon_start(const char *name, const char *mountpoint,
 	const char *const *overrides, struct rsb_diag *diag);
 
+struct rsb_daemon_end {
+	const char *teller; /* tells on stderr what was lost and not told yet; NULL: nobody does */
+	bool force;         /* also while files are open there, or an rsb-exec waits */
+	bool can_force;     /* it can be asked for: that is advised */
+};
 /*
  * Drains, unmounts and ends it, and removes the mount point if we made it; 0 also when none
- * runs, and then the dead mount of one that was killed is gone. force: also while files are open
- * there. -EBUSY.
+ * runs, and then the dead mount of one that was killed is gone. -EBUSY.
  */
-rsb_nodiscard int rsb_daemon_stop(const struct rsb_where *where, bool force, struct rsb_diag *diag);
-/* It is mounted: whether that would find it in use, as far as is seen from here. -EBUSY. */
-rsb_nodiscard int rsb_daemon_check_unused(const struct rsb_where *where, struct rsb_diag *diag);
+rsb_nodiscard int rsb_daemon_stop(
+	const struct rsb_where *where, const struct rsb_daemon_end *end, struct rsb_diag *diag);
 /*
  * Lets the rsb-mount beside our own program, or of PATH, go on with the mount, in place of the
  * program that serves it. force: also while commands run, which are lost. The sentence is
@@ -58,10 +61,13 @@ struct rsb_daemon_look {
 	bool mounted; /* at the place that the state names */
 	bool lost;    /* its sandbox is gone, or refuses us */
 	bool cut_off; /* it is not connected now */
+	bool kept;    /* alive, by it */
 	char state[24];
-	uint64_t down_s;     /* so long already */
-	uint64_t commands;   /* of which something may live */
-	uint64_t generation; /* another one: some ran meanwhile */
+	uint64_t down_s;         /* so long already */
+	uint64_t commands;       /* of which something may live */
+	uint64_t attended;       /* for which an rsb-exec waits */
+	char attended_what[320]; /* these, for people */
+	uint64_t generation;     /* another one: some ran meanwhile */
 };
 /* How things stand; also when none runs. Waits for one that has only begun. */
 rsb_nodiscard int rsb_daemon_look(

@@ -8,6 +8,7 @@
 
 #include "exec/daemon.h"
 #include "exec/environ.h"
+#include "exec/lossnote.h"
 #include "exec/outcome.h"
 #include "exec/run.h"
 #include "exec/where.h"
@@ -212,23 +213,7 @@ say_beside(const struct rsb_where *where)
 static void
 say_losses(struct rsb_bytes text)
 {
-	RSB_CLEANUP(rsb_json_freep) struct rsb_json *json = NULL;
-	struct rsb_json *losses;
-	int64_t n_more;
-
-	if (rsb_json_parse(text, &json, NULL) < 0 || rsb_json_get(json, "losses", &losses) < 0)
-		return;
-	for (size_t i = 0; i < rsb_json_len(losses); i++) {
-		const char *kind, *what;
-
-		if (rsb_json_str(rsb_json_at(losses, i), "kind", &kind) == 0 &&
-			rsb_json_str(rsb_json_at(losses, i), "text", &what) == 0)
-			(void)fprintf(stderr, "%s: note: %s: %s\n", program, kind, what);
-	}
-	if (rsb_json_i64(json, "more", &n_more) == 0 && n_more > 0)
-		(void)fprintf(stderr,
-			"%s: note: %lld more that are lost or unknown are in the event log\n",
-			program, (long long)n_more);
+	rsb_lossnote_say(program, text);
 }
 
 /* A daemon without a mount ends by itself, maybe just when we come: then there is another. */

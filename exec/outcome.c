@@ -61,10 +61,16 @@ not_begun(const char *program, const struct rsb_run *run, const struct rsb_run_r
 	return code;
 }
 
-/* The sidecar's process has ended meanwhile. The sentence; NULL: it has not. */
+/* The sidecar's process or the daemon has ended meanwhile. The sentence; NULL: neither has. */
 static const char *
-ended_with_sidecar(const struct rsb_run_result *result)
+ended_with_another(const struct rsb_run_result *result)
 {
+	if (result->error == -ESHUTDOWN && result->end == RSB_RUN_LOST)
+		return "lost: the command was ended: the daemon of its sandbox was told to end, as "
+		       "by 'rsb down' or umount";
+	if (result->error == -ESHUTDOWN && result->end == RSB_RUN_UNKNOWN)
+		return "lost: the daemon of the sandbox was told to end; whether the command had "
+		       "begun nobody knows";
 	if (result->error == -ERESTART && result->end == RSB_RUN_FAILED)
 		return "fatal: the sidecar was started again, and the command did not begin";
 	if (result->error != -EOWNERDEAD && result->error != -ERESTART)
@@ -92,7 +98,7 @@ void
 rsb_outcome_exit(const char *program, const struct rsb_run *run,
 	const struct rsb_run_result *result, const struct rsb_diag *diag)
 {
-	const char *sentence = ended_with_sidecar(result);
+	const char *sentence = ended_with_another(result);
 
 	if (sentence) {
 		(void)fprintf(stderr, "%s: %s\n", program, sentence);

@@ -291,7 +291,7 @@ on_spawned(void *arg, int r, const void *rep)
 	const struct rsb_spawn_rep *spawn = rep;
 
 	/* Nothing more is known of what was sent. */
-	if (r == -EOWNERDEAD || r == -ENOTCONN) {
+	if (r == -EOWNERDEAD || r == -ENOTCONN || r == -ESHUTDOWN) {
 		lose(s, r);
 		return;
 	}

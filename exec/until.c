@@ -64,7 +64,8 @@ rsb_until_find(const struct rsb_state *state, const struct rsb_verb_common *comm
 }
 
 int
-rsb_until_state(const struct rsb_state *state, const struct rsb_verb_common *common, char **env)
+rsb_until_state(const struct rsb_state *state, const struct rsb_verb_common *common, char **env,
+	uint64_t *ret_end_ns)
 {
 	RSB_CLEANUP(rsb_backend_freep) struct rsb_backend *backend = NULL;
 	RSB_CLEANUP(rsb_sandbox_done) struct rsb_sandbox sandbox = { 0 };
@@ -73,5 +74,7 @@ rsb_until_state(const struct rsb_state *state, const struct rsb_verb_common *com
 	if (open_backend(state, common, env, &backend) < 0)
 		return -EIO; /* whatever is missing there is not the sandbox */
 	r = backend->ops->get(backend, state->sandbox_id, &sandbox, NULL);
+	if (ret_end_ns)
+		*ret_end_ns = sandbox.end_ns;
 	return r < 0 ? r : (int)sandbox.state;
 }

@@ -20,8 +20,11 @@ int rsb_until_ask(struct rsb_backend *backend, const struct rsb_state *state,
 int rsb_until_find(const struct rsb_state *state, const struct rsb_verb_common *common, char **env,
 	char out[static RSB_UNTIL_SIZE]);
 
-/* The same way: what its host says, enum rsb_sandbox_state. -ENOENT: there is no such any more. */
-int rsb_until_state(
-	const struct rsb_state *state, const struct rsb_verb_common *common, char **env);
+/*
+ * The same way: what its host says, enum rsb_sandbox_state, and if asked when its time is over.
+ * -ENOENT: there is no such any more.
+ */
+int rsb_until_state(const struct rsb_state *state, const struct rsb_verb_common *common, char **env,
+	uint64_t *ret_end_ns);
 
 #endif

@@ -96,6 +96,7 @@ struct rsb_verb_session {
 	struct rsb_state state; /* as it is now that nobody else changes it; if known */
 	bool known;
 	bool locked;
+	bool was_paused; /* it runs for us, exec/way.h */
 };
 /*
  * name: of the sandbox, which create lets not exist yet. Locks are held until

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "exec/way.h"
 
+#include <stdio.h>
+
+#include "exec/pausenote.h"
+#include "exec/until.h"
 #include "util/cleanup.h"
 
 #define TIMEOUT_NS (60 * RSB_NSEC_PER_SEC)
@@ -19,6 +23,9 @@ rsb_way_find(struct rsb_verb_session *session, struct rsb_way *way, struct rsb_d
 	int r;
 
 	r = rsb_keeper_resume(&session->env, &session->state, &sandbox, diag);
+	if (r > 0)
+		rsb_pausenote(session->dir, 0);
+	session->was_paused = session->was_paused || r > 0;
 	if (r >= 0)
 		r = rsb_state_key(session->dir, &way->key);
 	if (r >= 0)
@@ -30,4 +37,25 @@ rsb_way_find(struct rsb_verb_session *session, struct rsb_way *way, struct rsb_d
 		.key = &way->key,
 		.timeout_ns = TIMEOUT_NS };
 	return 0;
+}
+
+void
+rsb_way_rest(struct rsb_verb_session *session, const struct rsb_verb *verb)
+{
+	const struct rsb_state *state = &session->state;
+	char until[RSB_UNTIL_SIZE];
+	struct rsb_diag diag = { 0 };
+	int r;
+
+	/* Whoever came meanwhile uses it. */
+	if (!session->was_paused || rsb_state_has_daemon(session->dir))
+		return;
+	r = session->backend->ops->pause(session->backend, state->sandbox_id, &diag);
+	if (r >= 0) {
+		rsb_state_event(session->dir, "paused", "the sandbox is paused again");
+		return;
+	}
+	(void)rsb_until_ask(session->backend, state, until);
+	(void)fprintf(stderr, "rsb %s: %s was paused, and is running now%s: %s\n", verb->name,
+		state->name, until, rsb_diag_text(&diag, r));
 }

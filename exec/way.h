@@ -17,5 +17,7 @@ struct rsb_way {
 rsb_nodiscard int rsb_way_find(
 	struct rsb_verb_session *session, struct rsb_way *way, struct rsb_diag *diag);
 void rsb_way_done(struct rsb_way *way); /* zeroed memory is fine */
+/* At the end: what runs for that alone is paused again, or it is told that it is not. */
+void rsb_way_rest(struct rsb_verb_session *session, const struct rsb_verb *verb);
 
 #endif

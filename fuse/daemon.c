@@ -92,6 +92,9 @@ begin_end(struct daemon *d, bool lazy)
 		return;
 	d->phase = DRAINING;
 	d->lazy = lazy;
+	/* Else none runs, or there is no end. */
+	if (lazy && d->control)
+		rsb_relay_end(rsb_control_relay(d->control));
 	if (rsb_barrier_drain(d->barrier, d->forced, on_drained, d) < 0)
 		on_drained(d, true);
 }
@@ -150,8 +153,7 @@ on_stop(void *arg, bool force)
 	rsb_mutex_unlock(&d->fs->lock);
 	if (!force && n_open)
 		return -EBUSY;
-	/* One with a mount is ended as the mount is; who wants this one's place can wait. */
-	if (!force && d->options->no_mount && rsb_relay_count(rsb_control_relay(d->control), true))
+	if (!force && rsb_relay_count(rsb_control_relay(d->control), true))
 		return -EBUSY;
 	d->forced = force;
 	begin_end(d, force);
@@ -417,8 +419,13 @@ stop(struct daemon *d)
 		(void)unlink(rsb_uplink_info(d->uplink)->socket);
 	}
 	rsb_fuse_session_free(d->session);
+	/* Whoever unmounted it; a mount that another daemon goes on with is in the way. */
+	if (!d->options->no_mount)
+		rsb_uplink_unmounted(d->uplink, d->options->mountpoint);
 	rsb_uplink_stop(d->uplink);
 	rsb_link_stop(d->link);
+	if (d->control)
+		rsb_relay_say_end(rsb_control_relay(d->control));
 	rsb_fs_link_gone(d->fs);
 	rsb_notify_free(d->notify);
 	rsb_barrier_free(d->barrier);

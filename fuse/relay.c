@@ -77,12 +77,6 @@ rsb_relay_free(struct rsb_relay *relay)
 	free(relay);
 }
 
-struct rsb_pipes *
-rsb_relay_pipes(struct rsb_relay *relay)
-{
-	return relay->pipes;
-}
-
 static void on_back(struct rsb_task *task);
 
 static struct order *
@@ -139,7 +133,11 @@ answer(struct order *order)
 
 	if (!client || !order->call)
 		return;
-	if (rsb_buf_len(&order->rep)) {
+	/* How it ended is our doing. */
+	if (order->proc->ends) {
+		rsb_guest_pump(client);
+		rsb_guest_reply(client, order->op, order->call, -ESHUTDOWN, NULL);
+	} else if (rsb_buf_len(&order->rep)) {
 		rsb_guest_pump(client);
 		rsb_guest_send(client, rsb_buf_view(&order->rep));
 	} else {
@@ -196,8 +194,8 @@ send_own(struct rsb_relayed *proc, uint32_t op, union rsb_procreq *req)
 		(void)send_order(order, req);
 }
 
-static void
-end_tree(struct rsb_relayed *proc)
+void
+rsb_relayed_end(struct rsb_relayed *proc)
 {
 	union rsb_procreq kill = { .kill = { .grace_ms = proc->relay->grace_ms } };
 
@@ -260,8 +258,8 @@ on_spawned(struct order *order)
 	proc->started = order->runs;
 	answer(order);
 	if (order->runs) {
-		if (!proc->client)
-			end_tree(proc);
+		if (!proc->client || proc->ends)
+			rsb_relayed_end(proc);
 	} else {
 		rsb_relayed_note_end(proc, order->error);
 		rsb_relayed_leave(proc);
@@ -427,7 +425,7 @@ rsb_relay_call(struct rsb_relay *relay, struct rsb_guest *client, const struct r
 		proc->shared->left = 1;
 		rsb_pipe_free(rsb_steal(&proc->pipe));
 		if (rsb_relayed_leaves_too_much(proc))
-			end_tree(proc);
+			rsb_relayed_end(proc);
 		collect(proc);
 	}
 }
@@ -445,8 +443,21 @@ rsb_relay_drop_client(struct rsb_guest *client)
 		if (proc->pipe)
 			rsb_pipe_orphan(proc->pipe);
 		if (proc->started && proc->alive)
-			end_tree(proc);
+			rsb_relayed_end(proc);
 		collect(proc);
+	}
+}
+
+void
+rsb_relay_say_end(struct rsb_relay *relay)
+{
+	struct rsb_list *pos;
+
+	rsb_list_for_each (pos, &relay->orders) {
+		struct order *order = rsb_list_entry(pos, struct order, all);
+
+		order->proc->ends = true;
+		answer(order);
 	}
 }
 
@@ -471,7 +482,7 @@ recover(struct rsb_relay *relay, struct rsb_shared_proc *shared)
 	rsb_mutex_unlock(&relay->fs->lock);
 	send_own(proc, RSB_OP_wait, &wait);
 	if (!shared->left)
-		end_tree(proc);
+		rsb_relayed_end(proc);
 	return 0;
 }
 

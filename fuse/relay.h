@@ -12,8 +12,10 @@
  */
 
 #include "fuse/guest.h"
+#include "util/json.h"
 
 #define RSB_RELAY_PROCS_MAX RSB_PROCS_MAX
+#define RSB_RELAY_TOLD_MAX 8u
 
 rsb_nodiscard int rsb_relay_new(struct rsb_control *control, struct rsb_relay **ret_relay);
 void rsb_relay_free(struct rsb_relay *relay);
@@ -29,8 +31,14 @@ void rsb_relay_anew(struct rsb_relay *relay);
  * commands count as ended.
  */
 void rsb_relay_give_up(struct rsb_relay *relay);
+/* We are to end, whatever runs: commands that have a client are ended, which is told as that. */
+void rsb_relay_end(struct rsb_relay *relay);
+/* The link has ended: so is what could not be waited for. */
+void rsb_relay_say_end(struct rsb_relay *relay);
 /* Commands of which something may live; or those whose client is still there. */
 size_t rsb_relay_count(const struct rsb_relay *relay, bool attended);
+/* What the first of the latter run, appended to array. */
+rsb_nodiscard int rsb_relay_tell(const struct rsb_relay *relay, struct rsb_json *array);
 /* For how long nothing of a command lives; 0: something does. */
 uint64_t rsb_relay_idle_ns(const struct rsb_relay *relay);
 struct rsb_pipes *rsb_relay_pipes(struct rsb_relay *relay);

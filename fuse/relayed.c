@@ -203,10 +203,49 @@ rsb_relay_count(const struct rsb_relay *relay, bool attended)
 	return n;
 }
 
+void
+rsb_relay_end(struct rsb_relay *relay)
+{
+	struct rsb_list *pos;
+
+	rsb_list_for_each (pos, &relay->procs) {
+		struct rsb_relayed *proc = rsb_list_entry(pos, struct rsb_relayed, all);
+
+		if (!proc->client || proc->ends)
+			continue;
+		proc->ends = true;
+		if (proc->started && proc->alive)
+			rsb_relayed_end(proc);
+	}
+}
+
+int
+rsb_relay_tell(const struct rsb_relay *relay, struct rsb_json *array)
+{
+	struct rsb_list *pos;
+	int r = 0;
+
+	rsb_list_for_each (pos, &relay->procs) {
+		const struct rsb_relayed *proc = rsb_list_entry(pos, struct rsb_relayed, all);
+
+		if (r < 0 || rsb_json_len(array) == RSB_RELAY_TOLD_MAX)
+			return r;
+		if (proc->client)
+			r = rsb_json_set_str(array, NULL, proc->shared->what);
+	}
+	return r;
+}
+
 uint64_t
 rsb_relay_idle_ns(const struct rsb_relay *relay)
 {
 	return rsb_relay_count(relay, false) ? 0 : rsb_loop_now(relay->loop) - relay->last_ns;
+}
+
+struct rsb_pipes *
+rsb_relay_pipes(struct rsb_relay *relay)
+{
+	return relay->pipes;
 }
 
 struct rsb_pipe *

@@ -48,6 +48,7 @@ struct rsb_relayed {
 	bool cut;    /* it has lost its streams */
 	bool spare;  /* one of the last RSB_RELAY_SPARE */
 	bool before; /* of a daemon that died */
+	bool ends;   /* with us, which its client is told instead of how it ended */
 };
 
 /* Opens its streams (as of rsb_pipe_streams()). -EEXIST, -ENFILE over RSB_RELAY_PROCS_MAX. */
@@ -57,6 +58,8 @@ rsb_nodiscard int rsb_relayed_new(struct rsb_relay *relay, struct rsb_guest *cli
 rsb_nodiscard int rsb_relayed_restore(
 	struct rsb_relay *relay, struct rsb_shared_proc *shared, struct rsb_relayed **ret_proc);
 void rsb_relayed_free(struct rsb_relayed *proc);
+/* It runs: all its processes are ended, by SIGTERM first. */
+void rsb_relayed_end(struct rsb_relayed *proc);
 /* Nothing of it lives any more; or nobody will ever say that. */
 void rsb_relayed_leave(struct rsb_relayed *proc);
 /* Its client is gone, or asks no more for it. */

@@ -136,6 +136,25 @@ set_facts(const struct rsb_status *status, struct rsb_json *json)
 	return r;
 }
 
+static int
+set_commands(const struct rsb_status *status, struct rsb_json *json, size_t n)
+{
+	RSB_CLEANUP(rsb_json_freep) struct rsb_json *array = rsb_json_new_array();
+	const struct rsb_relay *relay = NULL;
+	int r = array ? 0 : -ENOMEM;
+
+	if (status->control)
+		relay = rsb_control_relay(status->control);
+	if (r >= 0)
+		r = rsb_json_set_i64(json, "commands", (int64_t)n);
+	if (r >= 0)
+		r = rsb_json_set_i64(
+			json, "attended", relay ? (int64_t)rsb_relay_count(relay, true) : 0);
+	if (r >= 0 && relay)
+		r = rsb_relay_tell(relay, array);
+	return r < 0 || !rsb_json_len(array) ? r : rsb_json_set(json, "running", rsb_steal(&array));
+}
+
 /* Until it ends by itself; 0: not while something runs. */
 static int64_t
 linger_s(const struct rsb_status *status, size_t running)
@@ -191,6 +210,8 @@ rsb_status_write(const struct rsb_status *status, struct rsb_buf *out)
 	if (r >= 0)
 		r = rsb_json_set_i64(json, "down_s", down_s);
 	if (r >= 0)
+		r = rsb_json_set_bool(json, "kept", rsb_uplink_keeps(status->uplink));
+	if (r >= 0)
 		r = rsb_json_set_bool(json, "mounted", status->mountpoint[0] != '\0');
 	if (r >= 0)
 		r = rsb_json_set_str(json, "mountpoint", status->mountpoint);
@@ -206,7 +227,7 @@ rsb_status_write(const struct rsb_status *status, struct rsb_buf *out)
 	if (r >= 0)
 		r = rsb_json_set_i64(json, "age_s", (int64_t)age_s);
 	if (r >= 0)
-		r = rsb_json_set_i64(json, "commands", (int64_t)running);
+		r = set_commands(status, json, running);
 	if (r >= 0)
 		r = set_facts(status, json);
 	if (r >= 0)

@@ -401,6 +401,12 @@ rsb_uplink_down_ns(struct rsb_uplink *uplink)
 	return uplink->direct ? 0 : rsb_keeper_down_ns(uplink->keeper);
 }
 
+bool
+rsb_uplink_keeps(struct rsb_uplink *uplink)
+{
+	return !uplink->direct && rsb_keeper_keeps(uplink->keeper);
+}
+
 int
 rsb_uplink_reload(struct rsb_uplink *uplink, struct rsb_diag *diag)
 {
@@ -454,4 +460,14 @@ rsb_uplink_mounted(struct rsb_uplink *uplink, const char *mountpoint)
 	}
 	if (r < 0)
 		rsb_warn_r(r, "the state does not know where the sandbox is mounted");
+}
+
+void
+rsb_uplink_unmounted(struct rsb_uplink *uplink, const char *mountpoint)
+{
+	const struct rsb_state *state = &uplink->state;
+
+	/* Only while it is empty, which one that is mounted again is not. */
+	if (state->made_mountpoint && strcmp(state->mountpoint, mountpoint) == 0)
+		(void)rmdir(mountpoint);
 }

@@ -79,9 +79,12 @@ void rsb_uplink_sandbox(struct rsb_uplink *uplink, char ret_id[static RSB_SANDBO
 const char *rsb_uplink_state(struct rsb_uplink *uplink);
 bool rsb_uplink_is_lost(struct rsb_uplink *uplink);     /* the sandbox, and for good */
 uint64_t rsb_uplink_down_ns(struct rsb_uplink *uplink); /* of keeper/keeper.h; 0 without one */
+bool rsb_uplink_keeps(struct rsb_uplink *uplink);       /* the same */
 /* The daemon before this one died, or made way: the event log says so. */
 void rsb_uplink_say_restarted(struct rsb_uplink *uplink, const struct rsb_shared *shared);
 /* The state says where it is mounted, also afterwards: the next mount goes there. */
 void rsb_uplink_mounted(struct rsb_uplink *uplink, const char *mountpoint);
+/* If rsb made the mount point, it goes. */
+void rsb_uplink_unmounted(struct rsb_uplink *uplink, const char *mountpoint);
 
 #endif

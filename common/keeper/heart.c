@@ -31,7 +31,9 @@ rsb_heart_is_idle(struct rsb_keeper *keeper)
 	if (is_idle && !keeper->said_idle)
 		rsb_steps_say(keeper, "idle",
 			"the sandbox was not used for keeper.idle_limit: it is left to its time");
+	rsb_mutex_lock(&keeper->lock);
 	keeper->said_idle = is_idle;
+	rsb_mutex_unlock(&keeper->lock);
 	return is_idle;
 }
 

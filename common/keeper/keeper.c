@@ -379,6 +379,17 @@ rsb_keeper_down_ns(struct rsb_keeper *keeper)
 	return down_ns;
 }
 
+bool
+rsb_keeper_keeps(struct rsb_keeper *keeper)
+{
+	bool keeps;
+
+	rsb_mutex_lock(&keeper->lock);
+	keeps = !keeper->said_idle && keeper->state != RSB_KEEPER_LOST;
+	rsb_mutex_unlock(&keeper->lock);
+	return keeps;
+}
+
 int
 rsb_keeper_wait(struct rsb_keeper *keeper, uint64_t timeout_ns, struct rsb_diag *diag)
 {

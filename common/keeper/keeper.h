@@ -68,6 +68,8 @@ rsb_nodiscard int rsb_keeper_way(struct rsb_keeper *keeper, struct rsb_keeper_ta
 void rsb_keeper_id(struct rsb_keeper *keeper, char ret_id[static RSB_SANDBOX_ID_MAX + 1]);
 /* {any} For how long, awake, the sandbox was not reached; 0: it is live, or was a moment ago. */
 uint64_t rsb_keeper_down_ns(struct rsb_keeper *keeper);
+/* {any} It is kept alive; false: it is left to its time, or gone. */
+bool rsb_keeper_keeps(struct rsb_keeper *keeper);
 /* Waits until LIVE (0) or LOST (its errno and sentence). -ETIMEDOUT. */
 rsb_nodiscard int rsb_keeper_wait(
 	struct rsb_keeper *keeper, uint64_t timeout_ns, struct rsb_diag *diag);

@@ -39,6 +39,19 @@ unescape(char *s)
 	*to = 0;
 }
 
+/* Where a line of proc(5)'s mountinfo says that something is mounted; NULL: it says nothing. */
+static char *
+take_point(char *line, char **save)
+{
+	char *field = strtok_r(line, " \n", save);
+
+	for (int i = 0; field && i < 4; i++)
+		field = strtok_r(NULL, " \n", save);
+	if (field)
+		unescape(field);
+	return field;
+}
+
 /* The type and the source of the topmost mount at mountpoint. -ENOENT: none is there. */
 static int
 find_mount(const char *mountpoint, char **ret_type, char **ret_source)
@@ -52,16 +65,11 @@ find_mount(const char *mountpoint, char **ret_type, char **ret_source)
 		return -errno;
 	while (getline(&line, &cap, file) >= 0) {
 		char *save = NULL;
-		char *field = strtok_r(line, " \n", &save);
+		char *field = take_point(line, &save);
 		char *type;
 		char *source;
 
-		for (int i = 0; field && i < 4; i++)
-			field = strtok_r(NULL, " \n", &save);
-		if (!field)
-			continue;
-		unescape(field);
-		if (strcmp(field, mountpoint) != 0)
+		if (!field || strcmp(field, mountpoint) != 0)
 			continue;
 		while (field && strcmp(field, "-") != 0)
 			field = strtok_r(NULL, " \n", &save);
@@ -89,6 +97,23 @@ rsb_mountpoint_is_ours(const char *mountpoint, const char *name)
 	       strncmp(source, "rsb:", 4) == 0 && (!name || strcmp(source + 4, name) == 0);
 }
 
+char *
+rsb_mountpoint_inner(const char *mountpoint)
+{
+	rsb_autofclose FILE *file = fopen("/proc/self/mountinfo", "re");
+	rsb_autofree char *line = NULL;
+	size_t cap = 0;
+
+	while (file && getline(&line, &cap, file) >= 0) {
+		char *save = NULL;
+		const char *point = take_point(line, &save);
+
+		if (point && rsb_str_is_below(point, mountpoint))
+			return strdup(point);
+	}
+	return NULL;
+}
+
 bool
 rsb_mountpoint_covers(const char *path)
 {
@@ -99,8 +124,9 @@ rsb_mountpoint_covers(const char *path)
 		rsb_autofree char *type = NULL;
 		rsb_autofree char *source = NULL;
 
-		if (find_mount(at, &type, &source) == 0)
-			return strcmp(type, "fuse.rsb") == 0;
+		/* Another one may be mounted in it, and we be in that. */
+		if (find_mount(at, &type, &source) == 0 && strcmp(type, "fuse.rsb") == 0)
+			return true;
 		slash = strrchr(at, '/');
 		if (!slash)
 			break;

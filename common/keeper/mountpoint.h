@@ -35,6 +35,8 @@ rsb_nodiscard int rsb_mountpoint_outside(
  */
 rsb_nodiscard int rsb_mountpoint_prepare(const char *path, const char *dir, char **ret_mountpoint,
 	bool *ret_made, struct rsb_diag *diag);
+/* One that is mounted below it, which keeps it from being unmounted; NULL: none. Caller frees. */
+char *rsb_mountpoint_inner(const char *mountpoint);
 /* Whether path (absolute, without links) lies in a mount of ours: what is there is a sandbox's. */
 bool rsb_mountpoint_covers(const char *path);
 /* A mount with our source and type is there: 1, else 0. name NULL: of any sandbox. */

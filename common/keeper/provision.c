@@ -387,7 +387,7 @@ rsb_keeper_resume(const struct rsb_keeper_env *env, const struct rsb_state *stat
 		if (r < 0)
 			return r;
 		*ret_sandbox = resumed;
-		return 0;
+		return 1;
 	}
 	r = backend->ops->extend(backend, state->sandbox_id, state->ttl_ns, diag);
 	if (r < 0)

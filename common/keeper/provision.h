@@ -55,7 +55,7 @@ rsb_nodiscard int rsb_keeper_look(const struct rsb_keeper_env *env, const struct
 	struct rsb_sandbox *ret_sandbox, struct rsb_diag *diag);
 /*
  * The sandbox of the state runs (a paused one is resumed) and its life is at least the
- * state's ttl. -ENOENT with a sentence: it is gone.
+ * state's ttl. 1: it was paused. -ENOENT with a sentence: it is gone.
  */
 rsb_nodiscard int rsb_keeper_resume(const struct rsb_keeper_env *env, const struct rsb_state *state,
 	struct rsb_sandbox *ret_sandbox, struct rsb_diag *diag);

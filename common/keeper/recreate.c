@@ -150,17 +150,17 @@ static void
 tell(const struct rsb_keeper_env *env, const struct rsb_recreate *how,
 	const struct rsb_snappoint *point)
 {
+	/* One beside that which the snapshots are of, which loses nothing by it. */
+	const bool beside = strcmp(how->from, rsb_state_path(env->dir)) != 0;
 	char when[RSB_LOCALTIME_SIZE];
 	struct rsb_diag text;
 
 	rsb_localtime(point->taken_ns, rsb_wall_ns(), when);
-	(void)rsb_diag_set(&text, 0,
-		"%" PRIu64 " %s at %s (snapshot %" PRIu64 "%s); what changed there later is lost",
-		how->files,
-		how->files == 1 ? "file or directory is back as it was"
-				: "files and directories are back as they were",
-		when, point->number,
-		point->fuzzy ? ", taken while commands ran or files changed" : "");
+	(void)rsb_diag_set(&text, 0, "%" PRIu64 " %s%s as %s at %s (snapshot %" PRIu64 "%s)%s",
+		how->files, how->files == 1 ? "file or directory is" : "files and directories are",
+		beside ? "" : " back", how->files == 1 ? "it was" : "they were", when,
+		point->number, point->fuzzy ? ", taken while commands ran or files changed" : "",
+		beside ? "" : "; what changed there later is lost");
 	if (how->restored) {
 		how->restored(how->arg, text.text);
 		return;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "keeper/secretlike.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "util/str.h"
 
-#define NAMED_MAX 3u
+#define NAMED_MAX 20u
 #define SHOWN_MAX 256u
 
 static const char *const dirs[] = { ".aws", ".azure", ".gnupg", ".kube", ".ssh" };
@@ -75,10 +76,13 @@ rsb_secretlike_look(struct rsb_secretlike *found, const char *path, bool is_dir)
 char *
 rsb_secretlike_say(const struct rsb_secretlike *found)
 {
+	char more[32] = "";
+
 	if (!found->n)
 		return NULL;
+	if (found->n > NAMED_MAX)
+		(void)snprintf(more, sizeof(more), " and %zu more", found->n - NAMED_MAX);
 	return rsb_str_printf("what looks like secrets goes in: %.*s%s; a line in .rsbignore, or "
 			      "--exclude, keeps it out",
-		(int)rsb_buf_len(&found->named), (const char *)rsb_buf_head(&found->named),
-		found->n > NAMED_MAX ? ", ..." : "");
+		(int)rsb_buf_len(&found->named), (const char *)rsb_buf_head(&found->named), more);
 }

@@ -47,7 +47,7 @@ struct rsb_keeper {
 	uint64_t live_ns;           /* {keeper} since when; 0: not live */
 	bool settled;               /* {keeper} it was live long enough for the outage to be over */
 	struct rsb_life life;       /* {keeper} */
-	bool said_idle;             /* {keeper} */
+	bool said_idle;             /* {lock}, written by {keeper} */
 	unsigned int n_recreate;    /* {keeper} attempts in a row to make it anew */
 	uint64_t retry_after_ns;    /* {keeper} at least so long, the control plane says */
 	struct rsb_diag why;        /* {keeper} of the latest failure */

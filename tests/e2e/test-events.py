@@ -39,6 +39,28 @@ def test_events(world):
         sentence(world.rsb("events", name, check_status=125), name)
 
 
+def lose(world, box):
+    """What a command had left running: the next one would say so."""
+    before = [e["kind"] for e in box.events()].count("lost")
+    box.sh("sleep 1000 >/dev/null 2>&1 &")
+    for pid in harness.sidecars_of(world.local_server()["pid"]):
+        os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: [e["kind"] for e in box.events()].count("lost") > before, 30, "it is lost")
+
+
+def test_who_ends_the_daemon_tells_what_was_lost(world):
+    """Its events have it, but nobody reads them; with the daemon goes what was not told."""
+    with world.sandbox() as box:
+        for verb in ("umount", "down"):
+            lose(world, box)
+            r = world.rsb(verb, *(["--leave"] if verb == "down" else []), box.name)
+            sentence(r, f"rsb {verb}: note: lost: what the command sh -c ", "had left running")
+            world.rsb("mount", box.name, box.mount)
+        lose(world, box)
+        check(b"rsb-exec: note: lost: " in box.exec("true").stderr, "a command tells")
+        equal(world.rsb("down", "--leave", box.name).stderr, b"", "once")
+
+
 def test_a_command_is_run_for_each_event(world):
     log = f"{world.tmp}/notified"
     command = f'echo "$RSB_SANDBOX $RSB_EVENT_KIND" >> {log}'

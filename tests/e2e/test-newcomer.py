@@ -80,6 +80,12 @@ def test_until_when_a_sandbox_lives(world):
         check("END" in line[0].split() and f" {end(name)[0]} " in line[1], line)
         told(world.rsb("down", "--leave", name, env=env), name, "still running")
         equal(world.rsb("down", "--leave", "-q", name).stdout, b"")
+        # A daemon keeps it, be it one without a mount.
+        equal([row["kept"] for row in json.loads(world.rsb("list", "--json").stdout)], [False])
+        world.run("rsb-exec", "-s", name, "true")
+        equal([(row["kept"], "end" in row) for row in json.loads(world.rsb("list", "--json").stdout)], [(True, False)])
+        check(b" kept " in world.rsb("list").stdout, "no end")
+        check(b"was there already, lives for as long as it is used: " in world.rsb("create", name).stdout, "nor here")
     with world.sandbox(up=("-o", "sandbox.ttl=1439min")) as box:
         r = world.rsb("umount", box.name, env=env)
         told(r, box.name, "still running")

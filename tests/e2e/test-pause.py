@@ -75,6 +75,19 @@ def test_down_pauses_and_any_use_resumes(world):
             equal(r.stdout.decode(), boot_id, "the same processes")
 
 
+def test_what_looks_at_a_paused_one_leaves_it_so(world):
+    with world.sandbox() as box:
+        box.write("file", b"x")
+        sandbox = box.status()["sandbox"]
+        world.rsb("down", "--no-sync", box.name)
+        for verb in (("sync", "status"), ("sync", "out"), ("sync", "in"), ("snapshot",)):
+            r = world.rsb(*verb, box.name)
+            equal((state_at_host(world, sandbox), r.stderr), ("paused", b""), verb)
+        with open(f"{box.source}/file", "rb") as f:
+            equal(f.read(), b"x", "it was synced out")
+        equal([e["kind"] for e in box.events()].count("paused"), 5)
+
+
 def state_at_host(world, sandbox):
     return json.loads(world.api("GET", f"/sandboxes/{sandbox}"))["state"]
 
@@ -85,6 +98,8 @@ def test_left_alone_it_rests_until_it_is_used(world):
         # A command is a use, however long it is silent.
         box.exec("sleep", "4")
         equal(state_at_host(world, sandbox), "running")
+        harness.wait_until(lambda: not box.status()["kept"], 30, "it is left to its time")
+        check(not any(row.get("kept") for row in json.loads(world.rsb("list", "--json").stdout)), "which the list says")
         box.write("file", b"x")
         uses = (lambda: box.read("file"), lambda: box.sh("cat file").encode())
         for use in uses[:harness.how_many(1, 1, 2)]:  # each takes the 15 seconds that it lives
@@ -97,6 +112,26 @@ def test_left_alone_it_rests_until_it_is_used(world):
         kinds = [e["kind"] for e in box.events()]
         check({"idle", "resting", "resuming"} <= set(kinds), kinds)
         check(not set(kinds) & {"unknown", "epoch", "lost", "failing"}, kinds)
+
+
+def test_the_pause_that_nobody_saw_is_an_event(world):
+    """At the end of its time no daemon is there: whoever looks at it, or brings it back, writes it down."""
+    with world.sandbox(up=("-o", "sandbox.ttl=15s")) as box:
+        sandbox = box.status()["sandbox"]
+        paused = lambda: [e["text"] for e in box.events() if e["kind"] == "paused"]
+
+        def leave():
+            world.rsb("umount", box.name)
+            harness.wait_until(lambda: state_at_host(world, sandbox) == "paused", 40, "its time is over")
+        leave()
+        said = world.rsb("events", "-n", "1", box.name).stdout
+        check(b"  paused: the sandbox was paused by its host: its time was over at " in said, said)
+        world.rsb("events", box.name)
+        world.rsb("mount", box.name)
+        equal(len(paused()), 1, "once")
+        leave()
+        world.rsb("mount", box.name)
+        equal(paused()[1:], ["the sandbox was paused, by its host or by another program"])
 
 
 def test_the_hosts_limit_begins_anew(world):

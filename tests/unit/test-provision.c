@@ -201,7 +201,7 @@ START_TEST(brings_back_and_destroys)
 	ck_assert_int_eq(rsb_keeper_resume(&world.keeper, &world.state, &sandbox, &world.diag), 0);
 	ck_assert_uint_eq(world.fake.n_extend, 1);
 	world.fake.state = RSB_SANDBOX_PAUSED;
-	ck_assert_int_eq(rsb_keeper_resume(&world.keeper, &world.state, &sandbox, &world.diag), 0);
+	ck_assert_int_eq(rsb_keeper_resume(&world.keeper, &world.state, &sandbox, &world.diag), 1);
 	ck_assert_uint_eq(world.fake.n_connect, 1);
 	ck_assert_int_eq(rsb_keeper_destroy(&world.keeper, &world.state, &world.diag), 0);
 	ck_assert_int_eq(access(rsb_state_path(world.keeper.dir), F_OK), -1);
