@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "fuse/gitmarks.h"
 #include "keeper/gitnames.h"
 #include "util/cleanup.h"
 #include "util/str.h"
@@ -20,6 +21,9 @@
 #define SEEN_ASTRAY 64u   /* the inode itself, moved by somebody else, from or to below .git */
 #define SEEN_POINTER 128u /* the inode itself, called as what names files elsewhere */
 #define SEEN_FORMATS 256u /* of the root: the first bit of rsb_gitplace_formats() */
+
+/* What makes a repository, of which directory ever: git may look at two for it. */
+#define SEEN_THERE (SEEN_OBJECTS | SEEN_REFS | SEEN_COMMONDIR)
 
 #define PATH_DEPTH_MAX 2048u
 
@@ -85,20 +89,56 @@ static const char *const alternates[] = { "alternates", "http-alternates" };
 
 /* ---- what was seen ---- */
 
+/* What a directory is marked with that has this name in it; 0: nothing. */
+static uint32_t
+mark_of(struct rsb_bytes name)
+{
+	if (is_name(name, "objects"))
+		return SEEN_OBJECTS;
+	if (is_name(name, "refs"))
+		return SEEN_REFS;
+	return is_name(name, "commondir") ? SEEN_COMMONDIR : 0;
+}
+
 void
 rsb_gitplace_seen(struct rsb_inode *inode, struct rsb_inode *dir, struct rsb_bytes name)
 {
-	if (is_name(name, "objects"))
-		rsb_inode_note_git(dir, SEEN_OBJECTS);
-	else if (is_name(name, "refs"))
-		rsb_inode_note_git(dir, SEEN_REFS);
-	else if (is_name(name, "commondir"))
-		rsb_inode_note_git(dir, SEEN_COMMONDIR);
+	if (mark_of(name))
+		rsb_inode_note_git(dir, mark_of(name));
 	else if (is_name(name, ".git"))
 		rsb_inode_note_git(inode, SEEN_DOT_GIT);
 	else if (is_name(name, "alternates") || is_name(name, "http-alternates") ||
 		 is_name(name, "gitdir") || rsb_gitnames_kind(name) == RSB_GIT_PACKS)
 		rsb_inode_note_git(inode, SEEN_POINTER);
+}
+
+void
+rsb_gitplace_given(
+	const struct rsb_inode *inode, const struct rsb_inode *dir, struct rsb_bytes name)
+{
+	if (mark_of(name))
+		rsb_gitmarks_note(dir, mark_of(name));
+	/* The kernel may have names in it already, and not ask for them again. */
+	if (S_ISDIR(inode->attr.mode) && inode->git_seen & SEEN_THERE)
+		rsb_gitmarks_note(inode, inode->git_seen & SEEN_THERE);
+}
+
+void
+rsb_gitplace_renamed(const struct rsb_inodes *inodes)
+{
+	const struct rsb_inode *inode;
+	size_t cursor = 0;
+
+	while ((inode = rsb_inode_next(inodes, &cursor))) {
+		if (inode->git_seen & SEEN_THERE && !inode->left)
+			rsb_gitmarks_note(inode, inode->git_seen & SEEN_THERE);
+	}
+}
+
+void
+rsb_gitplace_lose(struct rsb_inode *inode)
+{
+	rsb_inode_note_git(inode, SEEN_MANY);
 }
 
 /* The places of an inode: the hint is number 0. false: there is no such number. */
@@ -126,8 +166,12 @@ static bool
 is_repository(const struct rsb_inode *dir)
 {
 	const uint32_t both = SEEN_OBJECTS | SEEN_REFS;
+	uint32_t seen = dir->git_seen;
 
-	return (dir->git_seen & both) == both || dir->git_seen & (SEEN_COMMONDIR | SEEN_DOT_GIT);
+	if (seen & (SEEN_COMMONDIR | SEEN_DOT_GIT | SEEN_MANY) || (seen & both) == both)
+		return true;
+	seen |= rsb_gitmarks_of(dir, SEEN_THERE);
+	return seen & SEEN_COMMONDIR || (seen & both) == both;
 }
 
 /* Some place of dir is called name, in a repository. */
@@ -141,7 +185,7 @@ is_inner(const struct rsb_inode *dir, const char *wanted)
 		if (parent && strcmp(name, wanted) == 0 && is_repository(parent))
 			return true;
 	}
-	return false;
+	return dir->git_seen & SEEN_MANY;
 }
 
 /* A directory of a worktree, of which git looks at gitdir before it looks at commondir. */

@@ -9,6 +9,10 @@
  * kernel was given "objects" and "refs" in it, or "commondir", by us. Whatever the sandbox does
  * between git's look at them and its look at "config", the answer stays.
  *
+ * That is the answer for one inode. Git goes by paths, and the sandbox may have put another one at
+ * the path by then, or at that of a directory above it: so what makes a repository is kept of the
+ * path as well (fuse/gitmarks.h). A directory of the kernel's has one path (rsb_seen_settle()).
+ *
  * A crash of the daemon (fuse/recover.h) forgets the names, and with them the kernel's: it asks for
  * them again, but for the directory that git is in and in a walk that is under way. So what was
  * seen in directories is in the shared mapping, and a file in a repository has to be named before
@@ -44,6 +48,13 @@ struct rsb_gitplace {
 
 /* inode is name in dir, as the kernel is told. */
 void rsb_gitplace_seen(struct rsb_inode *inode, struct rsb_inode *dir, struct rsb_bytes name);
+/* The kernel is about to be given inode as name in dir. */
+void rsb_gitplace_given(
+	const struct rsb_inode *inode, const struct rsb_inode *dir, struct rsb_bytes name);
+/* Local programs renamed a directory: where it and what lies below it are now. */
+void rsb_gitplace_renamed(const struct rsb_inodes *inodes);
+/* Where inode was seen could not be kept: it may be anything. */
+void rsb_gitplace_lose(struct rsb_inode *inode);
 /* A file of that name in dir may matter, now or when dir turns out to be a repository's. */
 bool rsb_gitplace_could_be(const struct rsb_inode *dir, struct rsb_bytes name);
 /*

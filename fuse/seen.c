@@ -18,6 +18,18 @@ rsb_seen_is(const struct rsb_inode *inode, const struct rsb_inode *parent, struc
 	       memcmp(inode->name, name.data, name.size) == 0;
 }
 
+bool
+rsb_seen_elsewhere(
+	const struct rsb_inode *inode, const struct rsb_inode *parent, struct rsb_bytes name)
+{
+	const struct rsb_shared_node *shared = rsb_inode_shared(inode);
+	const char *last = rsb_namestore_get(rsb_inodes_names(inode->set), shared->name);
+
+	return S_ISDIR(inode->attr.mode) && last &&
+	       (shared->parent != parent->nodeid || strlen(last) != name.size ||
+		       memcmp(last, name.data, name.size) != 0);
+}
+
 static void
 note_depth(struct rsb_inode *inode)
 {
@@ -132,6 +144,7 @@ rsb_seen_linked(struct rsb_inode *inode, struct rsb_inode *parent, struct rsb_by
 		note_depth(inode);
 	if (note_seen(inode, parent, name) < 0) {
 		inode->depth_least = rsb_inode_shared(inode)->depth_least = 0;
+		rsb_gitplace_lose(inode);
 		return;
 	}
 	inode->name =
@@ -191,12 +204,7 @@ rsb_seen_depth(const struct rsb_inode *inode)
 int
 rsb_seen_settle(struct rsb_inode **inode, struct rsb_inode *dir, struct rsb_bytes name)
 {
-	const struct rsb_shared_node *shared = rsb_inode_shared(*inode);
-	const char *last = rsb_namestore_get(rsb_inodes_names((*inode)->set), shared->name);
-
-	if (!S_ISDIR((*inode)->attr.mode) || !shared->n_kernel || !last ||
-		(shared->parent == dir->nodeid && strlen(last) == name.size &&
-			memcmp(last, name.data, name.size) == 0))
+	if (!rsb_inode_shared(*inode)->n_kernel || !rsb_seen_elsewhere(*inode, dir, name))
 		return 0;
 	return rsb_inode_replace(inode);
 }

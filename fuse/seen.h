@@ -18,6 +18,9 @@
 const char *rsb_seen_last(const struct rsb_inode *inode, struct rsb_inode **ret_parent);
 /* Where it was seen. */
 void rsb_seen_hint(struct rsb_inode *inode, struct rsb_inode *parent, struct rsb_bytes name);
+/* A directory that was seen last as another than name in parent, perhaps by a process that died. */
+bool rsb_seen_elsewhere(
+	const struct rsb_inode *inode, const struct rsb_inode *parent, struct rsb_bytes name);
 bool rsb_seen_is(
 	const struct rsb_inode *inode, const struct rsb_inode *parent, struct rsb_bytes name);
 /* A local program linked it there. */

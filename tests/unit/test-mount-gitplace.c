@@ -317,6 +317,103 @@ START_TEST(a_crash_does_not_make_a_repository_an_ordinary_directory)
 }
 END_TEST
 
+/* The kernel is told of it, too. */
+static struct rsb_inode *
+given(struct world *w, mode_t type, struct rsb_inode *dir, const char *name)
+{
+	struct rsb_inode *inode = seen(w, type, dir, name);
+
+	rsb_gitplace_given(inode, dir ? dir : rsb_inode_root(w->inodes), rsb_bytes_str(name));
+	return inode;
+}
+
+/* What is of its config and of a hook in it. */
+static void
+check_files(struct world *w, struct rsb_inode *dir, bool is_repository)
+{
+	struct rsb_inode *hooks = given(w, S_IFDIR, dir, "hooks");
+
+	ck_assert_int_eq(kind(given(w, S_IFREG, dir, "config"), NULL),
+		is_repository ? RSB_GIT_CONFIG : RSB_GIT_NONE);
+	ck_assert_int_eq(kind(given(w, S_IFREG, hooks, "post-checkout"), NULL),
+		is_repository ? RSB_GIT_HOOK : RSB_GIT_NONE);
+}
+
+START_TEST(what_is_swapped_for_a_repository_is_one)
+{
+	struct world w;
+	struct rsb_inode *far;
+	struct rsb_inode *odd;
+
+	world_new(&w);
+	far = given(&w, S_IFDIR, NULL, "far");
+	odd = given(&w, S_IFDIR, far, "odd");
+	(void)given(&w, S_IFDIR, odd, "objects");
+	check_files(&w, given(&w, S_IFDIR, far, "odd"), false);
+	/* Git saw one half in one and the other in another. */
+	(void)given(&w, S_IFDIR, given(&w, S_IFDIR, far, "odd"), "refs");
+	check_files(&w, given(&w, S_IFDIR, far, "odd"), true);
+	check_files(&w, given(&w, S_IFDIR, given(&w, S_IFDIR, NULL, "far"), "odd"), true);
+	check_files(&w, given(&w, S_IFDIR, far, "even"), false);
+	check_files(&w, given(&w, S_IFDIR, odd, "odd"), false);
+	check_files(&w, given(&w, S_IFDIR, NULL, "odd"), false);
+	check_files(&w, far, false);
+	/* And for the directory of a worktree. */
+	(void)given(&w, S_IFREG, given(&w, S_IFDIR, far, "w"), "commondir");
+	check_files(&w, given(&w, S_IFDIR, far, "w"), true);
+	/* A crash forgets the directories of before, and not what they were. */
+	rsb_inodes_free(w.inodes);
+	ck_assert_int_eq(rsb_inodes_new(w.shared, on_forget, &w, &w.inodes), 0);
+	far = given(&w, S_IFDIR, NULL, "far");
+	check_files(&w, given(&w, S_IFDIR, far, "odd"), true);
+	check_files(&w, given(&w, S_IFDIR, far, "even"), false);
+	world_free(&w);
+}
+END_TEST
+
+START_TEST(a_repository_that_is_renamed_here_is_one_there)
+{
+	struct world w;
+	struct rsb_inode *root;
+	struct rsb_inode *far;
+	struct rsb_inode *odd;
+
+	world_new(&w);
+	root = rsb_inode_root(w.inodes);
+	far = given(&w, S_IFDIR, NULL, "far");
+	odd = given(&w, S_IFDIR, far, "odd");
+	(void)given(&w, S_IFDIR, odd, "objects");
+	(void)given(&w, S_IFDIR, odd, "refs");
+	rsb_seen_moved(far, root, rsb_bytes_str("far"), root, rsb_bytes_str("near"));
+	check_files(&w, given(&w, S_IFDIR, given(&w, S_IFDIR, NULL, "near"), "odd"), false);
+	rsb_gitplace_renamed(w.inodes);
+	check_files(&w, given(&w, S_IFDIR, given(&w, S_IFDIR, NULL, "near"), "odd"), true);
+	/* The sandbox moves it: the kernel may know what is in it, and not ask for that again. */
+	rsb_seen_hint(odd, root, rsb_bytes_str("even"));
+	rsb_gitplace_given(odd, root, rsb_bytes_str("even"));
+	check_files(&w, given(&w, S_IFDIR, NULL, "even"), true);
+	world_free(&w);
+}
+END_TEST
+
+START_TEST(where_nobody_knows_is_anywhere)
+{
+	struct world w;
+	struct rsb_inode *dir;
+
+	world_new(&w);
+	dir = given(&w, S_IFDIR, NULL, "dir");
+	check_files(&w, dir, false);
+	rsb_gitplace_lose(dir);
+	check_files(&w, dir, true);
+	/* Each in the other. */
+	dir = given(&w, S_IFDIR, NULL, "a");
+	rsb_seen_hint(dir, given(&w, S_IFDIR, dir, "b"), rsb_bytes_str("a"));
+	check_files(&w, dir, true);
+	world_free(&w);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -331,6 +428,9 @@ main(void)
 		what_may_be_renamed_into_place_is_near,
 		what_the_sandbox_moves_in_a_repository_is_not_sure,
 		a_crash_does_not_make_a_repository_an_ordinary_directory,
+		what_is_swapped_for_a_repository_is_one,
+		a_repository_that_is_renamed_here_is_one_there,
+		where_nobody_knows_is_anywhere,
 	};
 
 	return unit_run("mount-gitplace", tests, RSB_ARRAY_SIZE(tests));
