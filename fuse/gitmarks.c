@@ -17,28 +17,31 @@ mix(uint64_t x)
 }
 
 static uint64_t
-add_name(uint64_t hash, const char *name)
+add_name(uint64_t hash, struct rsb_bytes name)
 {
 	/* FNV-1a, and an end that no byte of the next name makes up for. */
-	for (; *name; name++)
-		hash = (hash ^ (uint8_t)*name) * UINT64_C(0x100000001b3);
+	for (size_t i = 0; i < name.size; i++)
+		hash = (hash ^ name.data[i]) * UINT64_C(0x100000001b3);
 	return mix(hash + 1);
 }
 
-/* From dir up. A hostile collision would be a mark too much, which it can have for less. */
+/* From its end up. A hostile collision would be a mark too much, which it can have for less. */
 static bool
-hash_place(const struct rsb_inode *dir, uint64_t *ret_hash)
+hash_place(const struct rsb_gitmarks_place *place, uint64_t *ret_hash)
 {
+	const struct rsb_inode *dir = place->dir;
 	const struct rsb_inode *root = rsb_inode_root(dir->set);
 	uint64_t hash = UINT64_C(0xcbf29ce484222325);
 	struct rsb_inode *parent;
 
+	for (size_t n = place->n; n; n--)
+		hash = add_name(hash, place->names[n - 1]);
 	for (size_t n = 0; dir != root; n++) {
 		const char *name = n < RSB_SEEN_DEPTH_MAX ? rsb_seen_last(dir, &parent) : NULL;
 
 		if (!name)
 			return false;
-		hash = add_name(hash, name);
+		hash = add_name(hash, rsb_bytes_str(name));
 		dir = parent;
 	}
 	*ret_hash = hash;
@@ -67,13 +70,13 @@ has(const uint8_t *bits, uint64_t hash, uint32_t mark)
 }
 
 void
-rsb_gitmarks_note(const struct rsb_inode *dir, uint32_t marks)
+rsb_gitmarks_note(const struct rsb_gitmarks_place *place, uint32_t marks)
 {
-	uint8_t *bits = rsb_inodes_shared(dir->set)->git_marks;
+	uint8_t *bits = rsb_inodes_shared(place->dir->set)->git_marks;
 	uint64_t hash;
 
 	/* Where nobody knows it has them all anyway, and is a place again when it was seen. */
-	if (!hash_place(dir, &hash))
+	if (!marks || !hash_place(place, &hash))
 		return;
 	for (; marks; marks &= marks - 1) {
 		for (uint32_t i = 0; i < N_PROBE; i++) {
@@ -85,13 +88,13 @@ rsb_gitmarks_note(const struct rsb_inode *dir, uint32_t marks)
 }
 
 uint32_t
-rsb_gitmarks_of(const struct rsb_inode *dir, uint32_t marks)
+rsb_gitmarks_of(const struct rsb_gitmarks_place *place, uint32_t marks)
 {
-	const uint8_t *bits = rsb_inodes_shared(dir->set)->git_marks;
+	const uint8_t *bits = rsb_inodes_shared(place->dir->set)->git_marks;
 	uint32_t found = 0;
 	uint64_t hash;
 
-	if (!hash_place(dir, &hash))
+	if (!hash_place(place, &hash))
 		return marks;
 	for (; marks; marks &= marks - 1) {
 		if (has(bits, hash, marks & -marks))

@@ -16,9 +16,21 @@
 
 #include "fuse/inode.h"
 
-/* Where dir is now has these marks, bits of the caller's, from now on. */
-void rsb_gitmarks_note(const struct rsb_inode *dir, uint32_t marks);
-/* Those of marks that it has; all when nobody knows where it is. */
-uint32_t rsb_gitmarks_of(const struct rsb_inode *dir, uint32_t marks);
+/* Beside bits of the caller's. */
+#define RSB_GITMARK_NOWHERE (1u << 29)    /* never noted */
+#define RSB_GITMARK_REPOSITORY (1u << 30) /* something leads git there */
+#define RSB_GITMARK_WAY (1u << 31)        /* and over this, or to it */
+
+/* A path: the first n of names, each in the one before, in dir. It need not be there. */
+struct rsb_gitmarks_place {
+	const struct rsb_inode *dir;
+	const struct rsb_bytes *names;
+	size_t n;
+};
+
+/* It has these marks from now on. */
+void rsb_gitmarks_note(const struct rsb_gitmarks_place *place, uint32_t marks);
+/* Those of marks that it has; all when nobody knows where that is. */
+uint32_t rsb_gitmarks_of(const struct rsb_gitmarks_place *place, uint32_t marks);
 
 #endif

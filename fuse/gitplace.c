@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 
 #include "fuse/gitmarks.h"
+#include "fuse/gitway.h"
+#include "fuse/seen.h"
 #include "keeper/gitnames.h"
 #include "util/cleanup.h"
 #include "util/str.h"
@@ -22,10 +24,7 @@
 #define SEEN_POINTER 128u /* the inode itself, called as what names files elsewhere */
 #define SEEN_FORMATS 256u /* of the root: the first bit of rsb_gitplace_formats() */
 
-/* What makes a repository, of which directory ever: git may look at two for it. */
-#define SEEN_THERE (SEEN_OBJECTS | SEEN_REFS | SEEN_COMMONDIR)
-
-#define PATH_DEPTH_MAX 2048u
+#define SEEN_THERE (SEEN_OBJECTS | SEEN_REFS | SEEN_COMMONDIR) /* of a path, too */
 
 static bool
 is_one_of(const char *name, const char *const *names, size_t n)
@@ -112,15 +111,23 @@ rsb_gitplace_seen(struct rsb_inode *inode, struct rsb_inode *dir, struct rsb_byt
 		rsb_inode_note_git(inode, SEEN_POINTER);
 }
 
-void
-rsb_gitplace_given(
-	const struct rsb_inode *inode, const struct rsb_inode *dir, struct rsb_bytes name)
+/* Where it is now is what it was. */
+static void
+note_place(const struct rsb_inode *dir, uint32_t marks)
 {
-	if (mark_of(name))
-		rsb_gitmarks_note(dir, mark_of(name));
+	rsb_gitmarks_note(&(struct rsb_gitmarks_place){ .dir = dir }, marks);
+}
+
+void
+rsb_gitplace_given(struct rsb_inode *inode, const struct rsb_inode *dir, struct rsb_bytes name)
+{
+	note_place(dir, mark_of(name));
 	/* The kernel may have names in it already, and not ask for them again. */
-	if (S_ISDIR(inode->attr.mode) && inode->git_seen & SEEN_THERE)
-		rsb_gitmarks_note(inode, inode->git_seen & SEEN_THERE);
+	if (S_ISDIR(inode->attr.mode))
+		note_place(inode, inode->git_seen & SEEN_THERE);
+	/* By which of its names it is followed nobody will say. */
+	if (S_ISLNK(inode->attr.mode) && rsb_gitway_is_over(dir, name))
+		rsb_gitplace_lose(inode);
 }
 
 void
@@ -130,8 +137,8 @@ rsb_gitplace_renamed(const struct rsb_inodes *inodes)
 	size_t cursor = 0;
 
 	while ((inode = rsb_inode_next(inodes, &cursor))) {
-		if (inode->git_seen & SEEN_THERE && !inode->left)
-			rsb_gitmarks_note(inode, inode->git_seen & SEEN_THERE);
+		if (!inode->left)
+			note_place(inode, inode->git_seen & SEEN_THERE);
 	}
 }
 
@@ -170,8 +177,9 @@ is_repository(const struct rsb_inode *dir)
 
 	if (seen & (SEEN_COMMONDIR | SEEN_DOT_GIT | SEEN_MANY) || (seen & both) == both)
 		return true;
-	seen |= rsb_gitmarks_of(dir, SEEN_THERE);
-	return seen & SEEN_COMMONDIR || (seen & both) == both;
+	seen |= rsb_gitmarks_of(
+		&(struct rsb_gitmarks_place){ .dir = dir }, SEEN_THERE | RSB_GITMARK_REPOSITORY);
+	return seen & (SEEN_COMMONDIR | RSB_GITMARK_REPOSITORY) || (seen & both) == both;
 }
 
 /* Some place of dir is called name, in a repository. */
@@ -231,7 +239,7 @@ kind_of(const struct rsb_inode *dir, const char *name)
 		if (is_inner(dir, inner[i].dir))
 			return inner[i].kind;
 	}
-	return RSB_GIT_NONE;
+	return rsb_gitway_ends_at(dir, rsb_bytes_str(name)) ? RSB_GIT_AWAY : RSB_GIT_NONE;
 }
 
 enum rsb_git_kind
@@ -307,7 +315,7 @@ rsb_gitplace_keep(struct rsb_inode *inode)
 static bool
 is_below_git(const struct rsb_inode *dir)
 {
-	for (size_t n = 0; dir && n < PATH_DEPTH_MAX; n++) {
+	for (size_t n = 0; dir && n < RSB_SEEN_DEPTH_MAX; n++) {
 		if (dir->git_seen & SEEN_DOT_GIT)
 			return true;
 		dir = rsb_inode_by_nodeid(dir->set, dir->parent);
@@ -333,7 +341,7 @@ rsb_gitplace_is_sure(const struct rsb_inode *inode)
 {
 	const struct rsb_inode *root = rsb_inode_root(inode->set);
 
-	for (size_t n = 0; inode && n < PATH_DEPTH_MAX; n++) {
+	for (size_t n = 0; inode && n < RSB_SEEN_DEPTH_MAX; n++) {
 		if (inode->git_seen & SEEN_ASTRAY)
 			return false;
 		if (inode == root)
@@ -409,6 +417,27 @@ rsb_gitplace_is_lost(const struct rsb_inode *inode)
 	return dir && is_repository(dir);
 }
 
+/* In the directory in which the repositories of submodules are, whose names may be paths. */
+static bool
+is_among_modules(const struct rsb_inode *dir)
+{
+	for (size_t n = 0; dir && n < RSB_SEEN_DEPTH_MAX && !is_repository(dir); n++) {
+		if (is_inner(dir, "modules"))
+			return true;
+		dir = rsb_inode_by_nodeid(dir->set, dir->parent);
+	}
+	return false;
+}
+
+/* Called .git before, or somewhere else too, as far as a process that died knew. */
+static bool
+was_dot_git(const struct rsb_inode *link)
+{
+	return link->git_seen & SEEN_DOT_GIT &&
+	       (!link->name || strcmp(link->name, ".git") != 0 ||
+		       (link->git_seen & SEEN_BEFORE && !link->git_places));
+}
+
 bool
 rsb_gitplace_is_link(const struct rsb_inode *inode)
 {
@@ -424,12 +453,25 @@ rsb_gitplace_is_link(const struct rsb_inode *inode)
 		if (kind != RSB_GIT_NONE && kind != RSB_GIT_GITFILE)
 			return true;
 		if (dir && is_repository(dir) &&
-			is_one_of(name, inner_names, RSB_ARRAY_SIZE(inner_names)))
+			(is_one_of(name, inner_names, RSB_ARRAY_SIZE(inner_names)) ||
+				strcmp(name, "modules") == 0))
 			return true;
-		if (dir && is_inner(dir, "worktrees"))
+		if (dir && (is_inner(dir, "worktrees") || is_among_modules(dir)))
 			return true;
 	}
-	return inode->git_seen & SEEN_MANY;
+	return inode->git_seen & SEEN_MANY || was_dot_git(inode) || rsb_gitway_is_over_link(inode);
+}
+
+void
+rsb_gitplace_follow(const struct rsb_inode *link, const char *mountpoint, struct rsb_bytes target)
+{
+	const struct rsb_inode *dir;
+	const char *name;
+
+	for (size_t i = 0; place_at(link, i, &dir, &name); i++) {
+		if (dir && strcmp(name, ".git") == 0)
+			rsb_gitway_lead(dir, mountpoint, target);
+	}
 }
 
 bool
@@ -455,22 +497,4 @@ unsigned int
 rsb_gitplace_formats(const struct rsb_inodes *inodes)
 {
 	return rsb_inode_root(inodes)->git_seen / SEEN_FORMATS;
-}
-
-int
-rsb_gitplace_path(const struct rsb_inode *dir, const char *name, struct rsb_buf *out)
-{
-	const struct rsb_inode *root = rsb_inode_root(dir->set);
-	const struct rsb_inode *chain[PATH_DEPTH_MAX];
-	size_t n = 0;
-	int r = 0;
-
-	for (; dir != root; dir = rsb_inode_by_nodeid(root->set, dir->parent)) {
-		if (!dir || !dir->name || n == PATH_DEPTH_MAX)
-			return -ENOENT;
-		chain[n++] = dir;
-	}
-	while (n-- && r >= 0)
-		r = rsb_buf_printf(out, "%s/", chain[n]->name);
-	return r < 0 ? r : rsb_buf_append(out, name, strlen(name) + 1);
 }

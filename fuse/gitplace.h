@@ -50,7 +50,7 @@ struct rsb_gitplace {
 void rsb_gitplace_seen(struct rsb_inode *inode, struct rsb_inode *dir, struct rsb_bytes name);
 /* The kernel is about to be given inode as name in dir. */
 void rsb_gitplace_given(
-	const struct rsb_inode *inode, const struct rsb_inode *dir, struct rsb_bytes name);
+	struct rsb_inode *inode, const struct rsb_inode *dir, struct rsb_bytes name);
 /* Local programs renamed a directory: where it and what lies below it are now. */
 void rsb_gitplace_renamed(const struct rsb_inodes *inodes);
 /* Where inode was seen could not be kept: it may be anything. */
@@ -83,14 +83,14 @@ bool rsb_gitplace_matters(const struct rsb_inode *inode);
 bool rsb_gitplace_is_lost(const struct rsb_inode *inode);
 /* A symbolic link where git wants a file or directory of a repository's. */
 bool rsb_gitplace_is_link(const struct rsb_inode *inode);
+/* A link is about to be followed to target: if it is called .git, there is a repository. */
+void rsb_gitplace_follow(
+	const struct rsb_inode *link, const char *mountpoint, struct rsb_bytes target);
 /* It may become one that matters by a rename, e.g. config.lock. */
 bool rsb_gitplace_is_near(const struct rsb_inode *inode);
 /* Sets bits of keeper/gitnames.h, of a configuration that local programs are about to be given. */
 void rsb_gitplace_note_formats(struct rsb_inodes *inodes, unsigned int formats);
 /* All that were ever set: who was given one may read an index by it much later. */
 unsigned int rsb_gitplace_formats(const struct rsb_inodes *inodes);
-/* The path of name in dir below the root, appended. -ENOENT: not known; -ENOMEM, -EMSGSIZE. */
-rsb_nodiscard int rsb_gitplace_path(
-	const struct rsb_inode *dir, const char *name, struct rsb_buf *out);
 
 #endif

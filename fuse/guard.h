@@ -71,6 +71,8 @@ struct rsb_guard_view *rsb_guard_view(const struct rsb_fs *fs, const struct rsb_
 void rsb_guard_stat(const struct rsb_fs *fs, const struct rsb_inode *inode, struct stat *st);
 /* A symbolic link that must not be followed. */
 bool rsb_guard_bars_link(struct rsb_fs *fs, const struct rsb_inode *inode);
+/* A directory was renamed: what a path in a file leads to may be another. */
+void rsb_guard_renamed(struct rsb_fs *fs);
 
 /* What is trusted has changed: all views, and what the kernel keeps of those files, are void. */
 void rsb_guard_forget(struct rsb_fs *fs);

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "fuse/alias.h"
-#include "fuse/gitplace.h"
 #include "fuse/giveback.h"
 #include "fuse/guardload.h"
 #include "fuse/hold.h"
@@ -425,7 +424,7 @@ on_rename(struct rsb_fop *fop, int r, const void *rep)
 			fs->inodes, fop->other, newname, fop->inode, name, S_ISDIR(got->over.mode));
 	}
 	if (!moved || S_ISDIR(moved->attr.mode) || fop->flags & RENAME_EXCHANGE)
-		rsb_gitplace_renamed(fs->inodes);
+		rsb_guard_renamed(fs);
 	rsb_inode_unref(moved);
 	rsb_reply_err(fop, 0);
 }

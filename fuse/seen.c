@@ -10,6 +10,7 @@
 #include "fuse/namestore.h"
 
 #define ROOT_NODEID 1u
+#define PATH_DEPTH_MAX 2048u
 
 bool
 rsb_seen_is(const struct rsb_inode *inode, const struct rsb_inode *parent, struct rsb_bytes name)
@@ -207,4 +208,22 @@ rsb_seen_settle(struct rsb_inode **inode, struct rsb_inode *dir, struct rsb_byte
 	if (!rsb_inode_shared(*inode)->n_kernel || !rsb_seen_elsewhere(*inode, dir, name))
 		return 0;
 	return rsb_inode_replace(inode);
+}
+
+int
+rsb_seen_path(const struct rsb_inode *dir, const char *name, struct rsb_buf *out)
+{
+	const struct rsb_inode *root = rsb_inode_root(dir->set);
+	const struct rsb_inode *chain[PATH_DEPTH_MAX];
+	size_t n = 0;
+	int r = 0;
+
+	for (; dir != root; dir = rsb_inode_by_nodeid(root->set, dir->parent)) {
+		if (!dir || !dir->name || n == PATH_DEPTH_MAX)
+			return -ENOENT;
+		chain[n++] = dir;
+	}
+	while (n-- && r >= 0)
+		r = rsb_buf_printf(out, "%s/", chain[n]->name);
+	return r < 0 ? r : rsb_buf_append(out, name, strlen(name) + 1);
 }

@@ -39,6 +39,9 @@ void rsb_seen_moved_all(struct rsb_inodes *inodes, const struct rsb_inode *paren
  */
 rsb_nodiscard int rsb_seen_depth(const struct rsb_inode *inode);
 
+/* The path of name in dir below the root, appended. -ENOENT: not known; -ENOMEM, -EMSGSIZE. */
+rsb_nodiscard int rsb_seen_path(const struct rsb_inode *dir, const char *name, struct rsb_buf *out);
+
 /*
  * *inode, with a reference of the caller's, was found as name in dir, and the kernel is to be told.
  * A directory that the sandbox has moved there becomes another node: the kernel has one place for

@@ -121,6 +121,72 @@ def test_an_ordinary_directory_that_is_swapped(world):
             equal(box.read(name), text.encode(), name)
 
 
+# name -> (what git takes for a repository's directory, below t; what leads to the repository; how it comes to lead to twin)
+LEADS = {
+    "a link called .git": ("r/.git", "rm r/.git; ln -s ../far/odd r/.git", "ln -sfn ../twin r/.git"),
+    "a link called .git to a link": ("r/.git", "rm r/.git; ln -s far/odd l; ln -s ../l r/.git", "ln -sfn twin l"),
+    "a .git file that names a link": ("far/l", "ln -s odd far/l; echo 'gitdir: ../far/l' > r/.git", "ln -sfn ../twin far/l"),
+    "a .git file and a link on the way": ("l/odd", "ln -s far l; echo 'gitdir: ../l/odd' > r/.git",
+                                          "mkdir o; mv twin o/odd; ln -sfn o l"),
+    "a submodule's directory by a link": ("super/.git/modules/sub", "cd super/.git/modules; mv sub ../../../m; "
+                                          "ln -s ../../../m sub", "ln -sfn ../../../twin super/.git/modules/sub"),
+    "that of all submodules": ("super/.git/modules/sub", "cd super/.git; mv modules ..; ln -s ../modules modules",
+                               "mkdir o; mv twin o/sub; ln -sfn ../../o super/.git/modules"),
+    "commondir": ("c/r", "mkdir -p c/r; echo ref: refs/heads/main > c/r/HEAD; echo ../../far/odd > c/r/commondir; "
+                  "echo 'gitdir: ../c/r' > r/.git", "echo ../../twin > c/r/commondir"),
+}
+
+
+def common_dir(box, path):
+    """Where git takes the settings of the repository at path from."""
+    with contextlib.suppress(FileNotFoundError, PermissionError):
+        return path + "/" + box.read(f"t/{path}/commondir").decode().strip()
+    return path
+
+
+def read_through(box, path):
+    """What git is given of the configuration and of a hook, by a path that it took for a repository's."""
+    found = b""
+    for name in ("config", "hooks/post-checkout"):
+        with contextlib.suppress(FileNotFoundError, PermissionError):
+            found += box.read(f"t/{common_dir(box, path)}/{name}")
+    return found
+
+
+def test_what_leads_to_a_repository_is_redirected(world):
+    with world.sandbox() as box:
+        def attack(script, path, redirect):
+            make(box, "/nowhere")
+            box.sh(f"cd t; cp -a far/odd twin; {EVIL.format('twin/config', 'twin')}; {script}")
+            with contextlib.suppress(PermissionError, IsADirectoryError):
+                box.read("t/r/.git")
+            with contextlib.suppress(PermissionError):
+                look(box.path(f"t/{common_dir(box, path)}"))
+            box.sh(f"cd t; {redirect}")
+            found = read_through(box, path)
+            box.sh("rm -rf t")
+            return b"fsmonitor" in found or b"touch" in found
+
+        given = [way for way, (path, script, redirect) in LEADS.items() if attack(script, path, redirect)]
+        equal(given, [], "the sandbox's configuration or hook was given")
+        with without_guard(box):
+            tame = [way for way, (path, script, redirect) in LEADS.items() if not attack(script, path, redirect)]
+            equal(tame, [], "harmless, so the test proves nothing")
+
+
+def test_links_that_lead_to_repositories_work(world):
+    with world.sandbox() as box:
+        make(box, "/nowhere")
+        box.sh("cd t; rm r/.git; ln -s ../far/odd r/.git; ln -s r l; ln -s super s; ln -s w v")
+        for worktree in ("r", "l", "super", "s", "super/sub", "s/sub", "w", "v"):
+            git(box, "status", cwd=box.path(f"t/{worktree}"), status=0)
+        equal([h for h in box.status()["held"] if "link" in h["why"]], [], "a link is barred")
+        # A path in a file is relative to the link that led to it, and nobody says which that was.
+        box.sh("cd t; echo 'gitdir: far/odd' > f; ln -sfn ../f r/.git")
+        equal(box.read("t/r/.git"), b"")
+        equal([h["path"] for h in box.status()["held"] if "link" in h["why"]], ["t/f"])
+
+
 SWAPPER = """
 import ctypes, os, sys
 rename = ctypes.CDLL(None, use_errno=True).renameat2

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include "fuse/gitplace.h"
+#include "fuse/gitway.h"
 #include "fuse/seen.h"
 #include "tests/unit/unit.h"
 
@@ -58,7 +59,7 @@ kind(const struct rsb_inode *inode, const char *want_path)
 	if (!rsb_gitplace_next(inode, &cursor, &place))
 		return RSB_GIT_NONE;
 	if (want_path) {
-		ck_assert_int_eq(rsb_gitplace_path(place.dir, place.name, &path), 0);
+		ck_assert_int_eq(rsb_seen_path(place.dir, place.name, &path), 0);
 		ck_assert_str_eq((const char *)rsb_buf_head(&path), want_path);
 	}
 	return place.kind;
@@ -342,8 +343,7 @@ check_files(struct world *w, struct rsb_inode *dir, bool is_repository)
 START_TEST(what_is_swapped_for_a_repository_is_one)
 {
 	struct world w;
-	struct rsb_inode *far;
-	struct rsb_inode *odd;
+	struct rsb_inode *far, *odd;
 
 	world_new(&w);
 	far = given(&w, S_IFDIR, NULL, "far");
@@ -374,9 +374,7 @@ END_TEST
 START_TEST(a_repository_that_is_renamed_here_is_one_there)
 {
 	struct world w;
-	struct rsb_inode *root;
-	struct rsb_inode *far;
-	struct rsb_inode *odd;
+	struct rsb_inode *root, *far, *odd;
 
 	world_new(&w);
 	root = rsb_inode_root(w.inodes);
@@ -414,6 +412,67 @@ START_TEST(where_nobody_knows_is_anywhere)
 }
 END_TEST
 
+START_TEST(what_something_leads_to_is_a_repository)
+{
+	struct world w;
+	struct rsb_inode *link, *far, *r;
+
+	world_new(&w);
+	r = given(&w, S_IFDIR, NULL, "r");
+	far = given(&w, S_IFDIR, NULL, "far");
+	link = given(&w, S_IFLNK, NULL, "l");
+	rsb_gitway_lead(r, "/m", rsb_bytes_str("../far/./odd"));
+	check_files(&w, given(&w, S_IFDIR, far, "odd"), true);
+	check_files(&w, far, false);
+	rsb_gitway_lead(r, "/m", rsb_bytes_str("/m/far/x/../even"));
+	check_files(&w, given(&w, S_IFDIR, far, "even"), true);
+	rsb_gitway_lead(r, "/m", rsb_bytes_str("/elsewhere/far/other"));
+	check_files(&w, given(&w, S_IFDIR, far, "other"), false);
+	rsb_gitway_lead(given(&w, S_IFDIR, far, "a"), "/m", rsb_bytes_str("."));
+	check_files(&w, given(&w, S_IFDIR, far, "a"), true);
+	/* No link may be on the way, whether it was known before. */
+	ck_assert(!rsb_gitplace_is_link(link));
+	rsb_gitway_lead(r, "/m", rsb_bytes_str("../l/odd"));
+	ck_assert(rsb_gitplace_is_link(link));
+	link = given(&w, S_IFLNK, NULL, "l");
+	rsb_seen_hint(link, far, rsb_bytes_str("innocent"));
+	ck_assert(rsb_gitplace_is_link(link));
+	ck_assert(rsb_gitplace_is_link(given(&w, S_IFLNK, far, "odd")));
+	ck_assert(!rsb_gitplace_is_link(given(&w, S_IFLNK, far, "other")));
+	ck_assert_int_eq(kind(given(&w, S_IFREG, far, "odd"), NULL), RSB_GIT_AWAY);
+	ck_assert_int_eq(kind(given(&w, S_IFREG, NULL, "l"), NULL), RSB_GIT_NONE);
+	world_free(&w);
+}
+END_TEST
+
+START_TEST(a_link_called_git_leads_to_a_repository)
+{
+	struct world w;
+	struct rsb_inode *link, *far, *r, *modules;
+
+	world_new(&w);
+	r = given(&w, S_IFDIR, NULL, "r");
+	far = given(&w, S_IFDIR, NULL, "far");
+	link = given(&w, S_IFLNK, r, ".git");
+	ck_assert(!rsb_gitplace_is_link(link));
+	rsb_gitplace_follow(link, "/m", rsb_bytes_str("../far/odd"));
+	check_files(&w, given(&w, S_IFDIR, far, "odd"), true);
+	rsb_gitplace_follow(given(&w, S_IFLNK, r, "git"), "/m", rsb_bytes_str("../far/even"));
+	check_files(&w, given(&w, S_IFDIR, far, "even"), false);
+	/* Called otherwise now, it may be followed as what it was. */
+	rsb_seen_hint(link, r, rsb_bytes_str("innocent"));
+	ck_assert(rsb_gitplace_is_link(link));
+	/* Submodules have names like paths. */
+	modules = given(&w, S_IFDIR, given(&w, S_IFDIR, far, ".git"), "modules");
+	ck_assert(rsb_gitplace_is_link(given(&w, S_IFLNK, modules, "a")));
+	ck_assert(rsb_gitplace_is_link(given(&w, S_IFLNK, given(&w, S_IFDIR, modules, "b"), "c")));
+	r = given(&w, S_IFDIR, modules, "r");
+	rsb_gitway_lead(r, "/m", rsb_bytes_str("."));
+	ck_assert(!rsb_gitplace_is_link(given(&w, S_IFLNK, r, "HEAD")));
+	world_free(&w);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -431,6 +490,8 @@ main(void)
 		what_is_swapped_for_a_repository_is_one,
 		a_repository_that_is_renamed_here_is_one_there,
 		where_nobody_knows_is_anywhere,
+		what_something_leads_to_is_a_repository,
+		a_link_called_git_leads_to_a_repository,
 	};
 
 	return unit_run("mount-gitplace", tests, RSB_ARRAY_SIZE(tests));
