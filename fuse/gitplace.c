@@ -6,6 +6,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "fuse/gitmarks.h"
+#include "fuse/gitway.h"
+#include "fuse/seen.h"
 #include "keeper/gitnames.h"
 #include "keeper/gitsteps.h"
 #include "util/cleanup.h"
@@ -22,7 +25,7 @@
 #define SEEN_POINTER 128u /* the inode itself, called as what names files elsewhere */
 #define SEEN_FORMATS 256u /* of the root: the first bit of rsb_gitplace_formats() */
 
-#define PATH_DEPTH_MAX 2048u
+#define SEEN_THERE (SEEN_OBJECTS | SEEN_REFS | SEEN_COMMONDIR) /* of a path, too */
 
 static bool
 is_one_of(const char *name, const char *const *names, size_t n)
@@ -32,12 +35,6 @@ is_one_of(const char *name, const char *const *names, size_t n)
 			return true;
 	}
 	return false;
-}
-
-static bool
-is_name(struct rsb_bytes name, const char *other)
-{
-	return name.size == strlen(other) && memcmp(name.data, other, name.size) == 0;
 }
 
 /* Directories of a repository, and what a file in them is. */
@@ -81,21 +78,65 @@ static const char *const alternates[] = { "alternates", "http-alternates" };
 
 /* ---- what was seen ---- */
 
+/* What a directory is marked with that has this name in it; 0: nothing. */
+static uint32_t
+mark_of(struct rsb_bytes name)
+{
+	if (rsb_str_is(name, "objects"))
+		return SEEN_OBJECTS;
+	if (rsb_str_is(name, "refs"))
+		return SEEN_REFS;
+	return rsb_str_is(name, "commondir") ? SEEN_COMMONDIR : 0;
+}
+
 void
 rsb_gitplace_seen(struct rsb_inode *inode, struct rsb_inode *dir, struct rsb_bytes name)
 {
-	if (is_name(name, "objects"))
-		rsb_inode_note_git(dir, SEEN_OBJECTS);
-	else if (is_name(name, "refs"))
-		rsb_inode_note_git(dir, SEEN_REFS);
-	else if (is_name(name, "commondir"))
-		rsb_inode_note_git(dir, SEEN_COMMONDIR);
-	else if (is_name(name, ".git"))
+	if (mark_of(name))
+		rsb_inode_note_git(dir, mark_of(name));
+	else if (rsb_str_is(name, ".git"))
 		rsb_inode_note_git(inode, SEEN_DOT_GIT);
-	else if (is_name(name, "alternates") || is_name(name, "http-alternates") ||
-		 is_name(name, "gitdir") || rsb_gitnames_kind(name) == RSB_GIT_PACKS ||
+	else if (rsb_str_is(name, "alternates") || rsb_str_is(name, "http-alternates") ||
+		 rsb_str_is(name, "gitdir") || rsb_gitnames_kind(name) == RSB_GIT_PACKS ||
 		 rsb_gitsteps_kind(name) != RSB_GIT_NONE)
 		rsb_inode_note_git(inode, SEEN_POINTER);
+}
+
+/* Where it is now is what it was. */
+static void
+note_place(const struct rsb_inode *dir, uint32_t marks)
+{
+	rsb_gitmarks_note(&(struct rsb_gitmarks_place){ .dir = dir }, marks);
+}
+
+void
+rsb_gitplace_given(struct rsb_inode *inode, const struct rsb_inode *dir, struct rsb_bytes name)
+{
+	note_place(dir, mark_of(name));
+	/* The kernel may have names in it already, and not ask for them again. */
+	if (S_ISDIR(inode->attr.mode))
+		note_place(inode, inode->git_seen & SEEN_THERE);
+	/* By which of its names it is followed nobody will say. */
+	if (S_ISLNK(inode->attr.mode) && rsb_gitway_is_over(dir, name))
+		rsb_gitplace_lose(inode);
+}
+
+void
+rsb_gitplace_renamed(const struct rsb_inodes *inodes)
+{
+	const struct rsb_inode *inode;
+	size_t cursor = 0;
+
+	while ((inode = rsb_inode_next(inodes, &cursor))) {
+		if (!inode->left)
+			note_place(inode, inode->git_seen & SEEN_THERE);
+	}
+}
+
+void
+rsb_gitplace_lose(struct rsb_inode *inode)
+{
+	rsb_inode_note_git(inode, SEEN_MANY);
 }
 
 /* The places of an inode: the hint is number 0. false: there is no such number. */
@@ -123,8 +164,13 @@ static bool
 is_repository(const struct rsb_inode *dir)
 {
 	const uint32_t both = SEEN_OBJECTS | SEEN_REFS;
+	uint32_t seen = dir->git_seen;
 
-	return (dir->git_seen & both) == both || dir->git_seen & (SEEN_COMMONDIR | SEEN_DOT_GIT);
+	if (seen & (SEEN_COMMONDIR | SEEN_DOT_GIT | SEEN_MANY) || (seen & both) == both)
+		return true;
+	seen |= rsb_gitmarks_of(
+		&(struct rsb_gitmarks_place){ .dir = dir }, SEEN_THERE | RSB_GITMARK_REPOSITORY);
+	return seen & (SEEN_COMMONDIR | RSB_GITMARK_REPOSITORY) || (seen & both) == both;
 }
 
 /* Some place of dir is called name, in a repository. */
@@ -138,7 +184,7 @@ is_inner(const struct rsb_inode *dir, const char *wanted)
 		if (parent && strcmp(name, wanted) == 0 && is_repository(parent))
 			return true;
 	}
-	return false;
+	return dir->git_seen & SEEN_MANY;
 }
 
 /* A directory of a worktree, of which git looks at gitdir before it looks at commondir. */
@@ -155,8 +201,21 @@ is_worktree(const struct rsb_inode *dir)
 	return false;
 }
 
+/* Of an operation that takes several commands of git's. */
 static enum rsb_git_kind
-kind_of(const struct rsb_inode *dir, const char *name)
+kind_of_step(const struct rsb_inode *dir, const char *name)
+{
+	enum rsb_git_kind kind = rsb_gitsteps_kind(rsb_bytes_str(name));
+
+	for (size_t i = 0; kind != RSB_GIT_NONE && i < RSB_ARRAY_SIZE(step_names); i++) {
+		if (is_inner(dir, step_names[i]))
+			return kind;
+	}
+	return RSB_GIT_NONE;
+}
+
+enum rsb_git_kind
+rsb_gitplace_kind(const struct rsb_inode *dir, const char *name)
 {
 	enum rsb_git_kind kind = rsb_gitnames_kind(rsb_bytes_str(name));
 
@@ -184,18 +243,9 @@ kind_of(const struct rsb_inode *dir, const char *name)
 		if (is_inner(dir, inner[i].dir))
 			return inner[i].kind;
 	}
-	kind = rsb_gitsteps_kind(rsb_bytes_str(name));
-	for (size_t i = 0; kind != RSB_GIT_NONE && i < RSB_ARRAY_SIZE(step_names); i++) {
-		if (is_inner(dir, step_names[i]))
-			return kind;
-	}
-	return RSB_GIT_NONE;
-}
-
-enum rsb_git_kind
-rsb_gitplace_kind(const struct rsb_inode *dir, const char *name)
-{
-	return kind_of(dir, name);
+	kind = kind_of_step(dir, name);
+	return kind == RSB_GIT_NONE && rsb_gitway_ends_at(dir, rsb_bytes_str(name)) ? RSB_GIT_AWAY
+										    : kind;
 }
 
 /* ---- where it was seen before ---- */
@@ -209,22 +259,22 @@ rsb_gitplace_could_be(const struct rsb_inode *dir, struct rsb_bytes name)
 	if (rsb_gitnames_kind(name) != RSB_GIT_NONE || rsb_gitnames_is_scratch(name))
 		return true;
 	for (size_t i = 0; i < RSB_ARRAY_SIZE(files); i++) {
-		if (is_name(name, files[i].name))
+		if (rsb_str_is(name, files[i].name))
 			return true;
 	}
 	for (size_t i = 0; i < RSB_ARRAY_SIZE(alternates); i++) {
-		if (is_name(name, alternates[i]))
+		if (rsb_str_is(name, alternates[i]))
 			return true;
 	}
 	for (size_t i = 0; i < RSB_ARRAY_SIZE(inner_names); i++) {
-		if (is_name(name, inner_names[i]))
+		if (rsb_str_is(name, inner_names[i]))
 			return true;
 	}
 	for (size_t i = 0; dir && place_at(dir, i, &parent, &called); i++) {
 		if (called && is_one_of(called, inner_names, RSB_ARRAY_SIZE(inner_names)))
 			return true;
 	}
-	return is_name(name, ".git");
+	return rsb_str_is(name, ".git");
 }
 
 static bool
@@ -265,7 +315,7 @@ rsb_gitplace_keep(struct rsb_inode *inode)
 static bool
 is_below_git(const struct rsb_inode *dir)
 {
-	for (size_t n = 0; dir && n < PATH_DEPTH_MAX; n++) {
+	for (size_t n = 0; dir && n < RSB_SEEN_DEPTH_MAX; n++) {
 		if (dir->git_seen & SEEN_DOT_GIT)
 			return true;
 		dir = rsb_inode_by_nodeid(dir->set, dir->parent);
@@ -281,7 +331,7 @@ rsb_gitplace_stray(struct rsb_inode *inode, const struct rsb_inode *dir, struct 
 	/* The first time, or as far as anybody knows after a crash where it was before that. */
 	if (!inode->parent || (!inode->name && inode->parent == dir->nodeid))
 		return;
-	if (inode->git_seen & SEEN_DOT_GIT || is_name(name, ".git") || is_below_git(before) ||
+	if (inode->git_seen & SEEN_DOT_GIT || rsb_str_is(name, ".git") || is_below_git(before) ||
 		is_below_git(dir))
 		rsb_inode_note_git(inode, SEEN_ASTRAY);
 }
@@ -291,7 +341,7 @@ rsb_gitplace_is_sure(const struct rsb_inode *inode)
 {
 	const struct rsb_inode *root = rsb_inode_root(inode->set);
 
-	for (size_t n = 0; inode && n < PATH_DEPTH_MAX; n++) {
+	for (size_t n = 0; inode && n < RSB_SEEN_DEPTH_MAX; n++) {
 		if (inode->git_seen & SEEN_ASTRAY)
 			return false;
 		if (inode == root)
@@ -320,7 +370,7 @@ rsb_gitplace_next(const struct rsb_inode *inode, size_t *cursor, struct rsb_gitp
 	const char *name;
 
 	while (place_at(inode, *cursor, &dir, &name)) {
-		enum rsb_git_kind kind = dir ? kind_of(dir, name) : RSB_GIT_NONE;
+		enum rsb_git_kind kind = dir ? rsb_gitplace_kind(dir, name) : RSB_GIT_NONE;
 
 		++*cursor;
 		if (kind == RSB_GIT_NONE)
@@ -367,6 +417,27 @@ rsb_gitplace_is_lost(const struct rsb_inode *inode)
 	return dir && is_repository(dir);
 }
 
+/* In the directory in which the repositories of submodules are, whose names may be paths. */
+static bool
+is_among_modules(const struct rsb_inode *dir)
+{
+	for (size_t n = 0; dir && n < RSB_SEEN_DEPTH_MAX && !is_repository(dir); n++) {
+		if (is_inner(dir, "modules"))
+			return true;
+		dir = rsb_inode_by_nodeid(dir->set, dir->parent);
+	}
+	return false;
+}
+
+/* Called .git before, or somewhere else too, as far as a process that died knew. */
+static bool
+was_dot_git(const struct rsb_inode *link)
+{
+	return link->git_seen & SEEN_DOT_GIT &&
+	       (!link->name || strcmp(link->name, ".git") != 0 ||
+		       (link->git_seen & SEEN_BEFORE && !link->git_places));
+}
+
 bool
 rsb_gitplace_is_link(const struct rsb_inode *inode)
 {
@@ -376,18 +447,31 @@ rsb_gitplace_is_link(const struct rsb_inode *inode)
 	if (!S_ISLNK(inode->attr.mode))
 		return false;
 	for (size_t i = 0; place_at(inode, i, &dir, &name); i++) {
-		enum rsb_git_kind kind = dir ? kind_of(dir, name) : RSB_GIT_NONE;
+		enum rsb_git_kind kind = dir ? rsb_gitplace_kind(dir, name) : RSB_GIT_NONE;
 
 		/* What .git leads to is looked at there. */
 		if (kind != RSB_GIT_NONE && kind != RSB_GIT_GITFILE)
 			return true;
 		if (dir && is_repository(dir) &&
-			is_one_of(name, inner_names, RSB_ARRAY_SIZE(inner_names)))
+			(is_one_of(name, inner_names, RSB_ARRAY_SIZE(inner_names)) ||
+				strcmp(name, "modules") == 0))
 			return true;
-		if (dir && is_inner(dir, "worktrees"))
+		if (dir && (is_inner(dir, "worktrees") || is_among_modules(dir)))
 			return true;
 	}
-	return inode->git_seen & SEEN_MANY;
+	return inode->git_seen & SEEN_MANY || was_dot_git(inode) || rsb_gitway_is_over_link(inode);
+}
+
+void
+rsb_gitplace_follow(const struct rsb_inode *link, const char *mountpoint, struct rsb_bytes target)
+{
+	const struct rsb_inode *dir;
+	const char *name;
+
+	for (size_t i = 0; place_at(link, i, &dir, &name); i++) {
+		if (dir && strcmp(name, ".git") == 0)
+			rsb_gitway_lead(dir, mountpoint, target);
+	}
 }
 
 bool
@@ -413,22 +497,4 @@ unsigned int
 rsb_gitplace_formats(const struct rsb_inodes *inodes)
 {
 	return rsb_inode_root(inodes)->git_seen / SEEN_FORMATS;
-}
-
-int
-rsb_gitplace_path(const struct rsb_inode *dir, const char *name, struct rsb_buf *out)
-{
-	const struct rsb_inode *root = rsb_inode_root(dir->set);
-	const struct rsb_inode *chain[PATH_DEPTH_MAX];
-	size_t n = 0;
-	int r = 0;
-
-	for (; dir != root; dir = rsb_inode_by_nodeid(root->set, dir->parent)) {
-		if (!dir || !dir->name || n == PATH_DEPTH_MAX)
-			return -ENOENT;
-		chain[n++] = dir;
-	}
-	while (n-- && r >= 0)
-		r = rsb_buf_printf(out, "%s/", chain[n]->name);
-	return r < 0 ? r : rsb_buf_append(out, name, strlen(name) + 1);
 }

@@ -9,6 +9,10 @@
  * kernel was given "objects" and "refs" in it, or "commondir", by us. Whatever the sandbox does
  * between git's look at them and its look at "config", the answer stays.
  *
+ * That is the answer for one inode. Git goes by paths, and the sandbox may have put another one at
+ * the path by then, or at that of a directory above it: so what makes a repository is kept of the
+ * path as well (fuse/gitmarks.h). A directory of the kernel's has one path (rsb_seen_settle()).
+ *
  * A crash of the daemon (fuse/recover.h) forgets the names, and with them the kernel's: it asks for
  * them again, but for the directory that git is in and in a walk that is under way. So what was
  * seen in directories is in the shared mapping, and a file in a repository has to be named before
@@ -44,6 +48,13 @@ struct rsb_gitplace {
 
 /* inode is name in dir, as the kernel is told. */
 void rsb_gitplace_seen(struct rsb_inode *inode, struct rsb_inode *dir, struct rsb_bytes name);
+/* The kernel is about to be given inode as name in dir. */
+void rsb_gitplace_given(
+	struct rsb_inode *inode, const struct rsb_inode *dir, struct rsb_bytes name);
+/* Local programs renamed a directory: where it and what lies below it are now. */
+void rsb_gitplace_renamed(const struct rsb_inodes *inodes);
+/* Where inode was seen could not be kept: it may be anything. */
+void rsb_gitplace_lose(struct rsb_inode *inode);
 /* A file of that name in dir may matter, now or when dir turns out to be a repository's. */
 bool rsb_gitplace_could_be(const struct rsb_inode *dir, struct rsb_bytes name);
 /*
@@ -72,14 +83,14 @@ bool rsb_gitplace_matters(const struct rsb_inode *inode);
 bool rsb_gitplace_is_lost(const struct rsb_inode *inode);
 /* A symbolic link where git wants a file or directory of a repository's. */
 bool rsb_gitplace_is_link(const struct rsb_inode *inode);
+/* A link is about to be followed to target: if it is called .git, there is a repository. */
+void rsb_gitplace_follow(
+	const struct rsb_inode *link, const char *mountpoint, struct rsb_bytes target);
 /* It may become one that matters by a rename, e.g. config.lock. */
 bool rsb_gitplace_is_near(const struct rsb_inode *inode);
 /* Sets bits of keeper/gitnames.h, of a configuration that local programs are about to be given. */
 void rsb_gitplace_note_formats(struct rsb_inodes *inodes, unsigned int formats);
 /* All that were ever set: who was given one may read an index by it much later. */
 unsigned int rsb_gitplace_formats(const struct rsb_inodes *inodes);
-/* The path of name in dir below the root, appended. -ENOENT: not known; -ENOMEM, -EMSGSIZE. */
-rsb_nodiscard int rsb_gitplace_path(
-	const struct rsb_inode *dir, const char *name, struct rsb_buf *out);
 
 #endif

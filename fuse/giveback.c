@@ -10,6 +10,7 @@
 #include "fuse/gitplace.h"
 #include "fuse/judge.h"
 #include "fuse/push.h"
+#include "fuse/seen.h"
 #include "fuse/send.h"
 #include "fuse/wrote.h"
 #include "util/log.h"
@@ -67,7 +68,7 @@ find(const struct rsb_fs *fs, const struct rsb_inode *dir, const char *name,
 {
 	RSB_CLEANUP(rsb_buf_done) struct rsb_buf path = { .max = RSB_PATH_MAX + 1 };
 
-	if (rsb_gitplace_path(dir, name, &path) < 0)
+	if (rsb_seen_path(dir, name, &path) < 0)
 		return NULL;
 	return rsb_wrote_find(fs, (const char *)rsb_buf_head(&path), ret_text);
 }

@@ -320,6 +320,13 @@ rsb_guard_bars_link(struct rsb_fs *fs, const struct rsb_inode *inode)
 }
 
 void
+rsb_guard_renamed(struct rsb_fs *fs)
+{
+	rsb_gitplace_renamed(fs->inodes);
+	drop_all_views(fs->guard);
+}
+
+void
 rsb_guard_forget(struct rsb_fs *fs)
 {
 	struct rsb_list *pos;

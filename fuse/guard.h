@@ -73,6 +73,8 @@ void rsb_guard_stat(const struct rsb_fs *fs, const struct rsb_inode *inode, stru
 bool rsb_guard_lags(const struct rsb_fs *fs, const struct rsb_inode *inode);
 /* A symbolic link that must not be followed. */
 bool rsb_guard_bars_link(struct rsb_fs *fs, const struct rsb_inode *inode);
+/* A directory was renamed: what a path in a file leads to may be another. */
+void rsb_guard_renamed(struct rsb_fs *fs);
 
 /* What is trusted has changed: all views, and what the kernel keeps of those files, are void. */
 void rsb_guard_forget(struct rsb_fs *fs);

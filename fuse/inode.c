@@ -192,6 +192,12 @@ rsb_inodes_names(const struct rsb_inodes *inodes)
 	return inodes->names;
 }
 
+struct rsb_shared *
+rsb_inodes_shared(const struct rsb_inodes *inodes)
+{
+	return inodes->shared;
+}
+
 size_t
 rsb_inodes_count(const struct rsb_inodes *inodes)
 {

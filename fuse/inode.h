@@ -85,6 +85,7 @@ struct rsb_inode *rsb_inode_by_id(const struct rsb_inodes *inodes, uint64_t id);
 struct rsb_inode *rsb_inode_root(const struct rsb_inodes *inodes);
 struct rsb_aliases *rsb_inodes_aliases(const struct rsb_inodes *inodes);
 struct rsb_namestore *rsb_inodes_names(const struct rsb_inodes *inodes);
+struct rsb_shared *rsb_inodes_shared(const struct rsb_inodes *inodes);
 /* What the next process will know of it. */
 struct rsb_shared_node *rsb_inode_shared(const struct rsb_inode *inode);
 size_t rsb_inodes_count(const struct rsb_inodes *inodes);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "fuse/gitplace.h"
+#include "fuse/gitway.h"
 #include "fuse/seen.h"
 #include "fuse/wrote.h"
 #include "keeper/gitcopy.h"
@@ -102,7 +103,7 @@ ask(struct question *q, struct rsb_fs *fs, const struct rsb_inode *inode, struct
 		.id_size = rsb_gitnames_id_size(rsb_gitplace_formats(fs->inodes)),
 	};
 	/* What has no path was never trusted, and cannot be. */
-	if (!q->place.dir || rsb_gitplace_path(q->place.dir, q->place.name, &q->path) < 0)
+	if (!q->place.dir || rsb_seen_path(q->place.dir, q->place.name, &q->path) < 0)
 		rsb_buf_clear(&q->path);
 	if (rsb_buf_len(&q->path))
 		q->what.path = path_of(q);
@@ -242,6 +243,20 @@ judge_place(struct question *q, const struct rsb_inode *inode, struct rsb_buf *v
 	return rsb_buf_append(view, rsb_buf_head(&other), rsb_buf_len(&other));
 }
 
+/* Git goes where given says, as it is at each place. */
+static void
+note_leads(struct rsb_fs *fs, const struct rsb_inode *inode, struct rsb_bytes given)
+{
+	struct rsb_gitplace place;
+	struct rsb_bytes path;
+	size_t cursor = 0;
+
+	while (rsb_gitplace_next(inode, &cursor, &place)) {
+		if (place.dir && rsb_gitallow_pointer(place.kind, given, &path))
+			rsb_gitway_lead(place.dir, fs->config.mountpoint, path);
+	}
+}
+
 int
 rsb_judge_text(struct rsb_fs *fs, const struct rsb_inode *inode, struct rsb_bytes text,
 	struct rsb_buf *view, struct rsb_verdict *ret_verdict)
@@ -262,9 +277,11 @@ rsb_judge_text(struct rsb_fs *fs, const struct rsb_inode *inode, struct rsb_byte
 	/* What is harmless as one may be anything as the other, but for nothing at all. */
 	if (verdict.changed && kinds & (kinds - 1))
 		rsb_buf_clear(view);
-	if (r >= 0)
-		*ret_verdict = verdict;
-	return r;
+	if (r < 0)
+		return r;
+	note_leads(fs, inode, verdict.changed ? rsb_buf_view(view) : text);
+	*ret_verdict = verdict;
+	return 0;
 }
 
 void
@@ -315,7 +332,7 @@ rsb_judge_placed_at(struct rsb_fs *fs, const struct rsb_inode *dir, const char *
 	const struct rsb_inode *inode;
 	struct rsb_bytes text;
 
-	if (rsb_list_empty(&fs->wrotes) || rsb_gitplace_path(dir, name, &path) < 0)
+	if (rsb_list_empty(&fs->wrotes) || rsb_seen_path(dir, name, &path) < 0)
 		return;
 	inode = rsb_wrote_find(fs, (const char *)rsb_buf_head(&path), &text);
 	if (inode)
@@ -331,8 +348,7 @@ rsb_judge_moved(struct rsb_fs *fs, const struct rsb_inode *dir, const char *name
 	RSB_CLEANUP(rsb_buf_done) struct rsb_buf to = { .max = RSB_PATH_MAX + 1 };
 
 	if ((!rsb_gitcopy_count(fs->judge->trust) && rsb_list_empty(&fs->wrotes)) ||
-		rsb_gitplace_path(dir, name, &from) < 0 ||
-		rsb_gitplace_path(newdir, newname, &to) < 0)
+		rsb_seen_path(dir, name, &from) < 0 || rsb_seen_path(newdir, newname, &to) < 0)
 		return;
 	rsb_wrote_moved(fs, (const char *)rsb_buf_head(&from), (const char *)rsb_buf_head(&to),
 		swap, is_sure);
@@ -352,8 +368,8 @@ rsb_judge_meant(struct rsb_fs *fs, const struct rsb_inode *dir, const char *name
 	struct rsb_inode *inode;
 	struct rsb_bytes text;
 
-	if (rsb_list_empty(&fs->wrotes) || rsb_gitplace_path(dir, name, &from) < 0 ||
-		rsb_gitplace_path(newdir, newname, &to) < 0 ||
+	if (rsb_list_empty(&fs->wrotes) || rsb_seen_path(dir, name, &from) < 0 ||
+		rsb_seen_path(newdir, newname, &to) < 0 ||
 		is_own_place((const char *)rsb_buf_head(&from)) ||
 		!is_own_place((const char *)rsb_buf_head(&to)))
 		return;
@@ -368,7 +384,7 @@ rsb_judge_linked(
 {
 	RSB_CLEANUP(rsb_buf_done) struct rsb_buf path = { .max = RSB_PATH_MAX + 1 };
 
-	if (!inode->wrote || rsb_gitplace_path(dir, name, &path) < 0)
+	if (!inode->wrote || rsb_seen_path(dir, name, &path) < 0)
 		return;
 	rsb_wrote_linked(inode, (const char *)rsb_buf_head(&path));
 	rsb_judge_placed(fs, inode);
@@ -398,7 +414,7 @@ rsb_judge_gone(struct rsb_fs *fs, const struct rsb_inode *dir, struct rsb_bytes 
 	rsb_autofree char *text = NULL;
 
 	if (!fs->judge->held.n || !(text = rsb_str_dup(name)) ||
-		rsb_gitplace_path(dir, text, &path) < 0)
+		rsb_seen_path(dir, text, &path) < 0)
 		return;
 	rsb_held_remove(&fs->judge->held, (const char *)rsb_buf_head(&path));
 }

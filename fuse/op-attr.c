@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "fuse/gitplace.h"
 #include "fuse/guardload.h"
 #include "fuse/hold.h"
 #include "fuse/ops.h"
@@ -208,6 +209,8 @@ map_target(struct rsb_fs *fs, struct rsb_inode *inode, char **ret_target)
 	r = rsb_seen_depth(inode);
 	place.depth = r < 0 ? 0 : (size_t)r;
 	r = rsb_target_map(&place, rsb_bytes_str(inode->target), ret_target);
+	if (r >= 0)
+		rsb_gitplace_follow(inode, fs->config.mountpoint, rsb_bytes_str(*ret_target));
 	if (r != -EACCES)
 		return r;
 	fs->stats.refused_links++;

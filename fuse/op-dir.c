@@ -63,7 +63,8 @@ known_node(struct rsb_fs *fs, struct rsb_inode *dir, struct rsb_bytes name)
 {
 	struct rsb_inode *inode;
 
-	if (!rsb_cache_on(&fs->cache) || rsb_names_get(fs->names, dir, name, &inode) != 1)
+	if (!rsb_cache_on(&fs->cache) || rsb_names_get(fs->names, dir, name, &inode) != 1 ||
+		rsb_seen_elsewhere(inode, dir, name))
 		return NULL;
 	/* One that must be read first is looked up by itself. */
 	return rsb_fs_knows(fs, inode) && rsb_guard_ready(fs, inode) ? inode : NULL;

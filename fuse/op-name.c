@@ -50,7 +50,15 @@ who(const struct rsb_fop *fop)
 static void
 on_lookup_ready(struct rsb_fop *fop, int r, const void *rep)
 {
+	const struct rsb_bytes name = rsb_bytes_str(fop->name);
+
 	(void)rep;
+	/* A hostile sidecar may have named one directory twice. */
+	if (r >= 0 && rsb_seen_elsewhere(fop->other, fop->inode, name)) {
+		r = rsb_seen_settle(&fop->other, fop->inode, name);
+		if (r >= 0)
+			rsb_seen_hint(fop->other, fop->inode, name);
+	}
 	if (r < 0)
 		rsb_reply_err(fop, r);
 	else
@@ -120,6 +128,9 @@ lookup_known(fuse_req_t req, struct rsb_inode *dir, const char *name)
 		known = 0;
 	}
 	if (known < 0 || (known == 1 && !(rsb_fs_knows(fs, inode) && rsb_guard_ready(fs, inode))))
+		return false;
+	/* As in on_lookup_ready(). */
+	if (known == 1 && rsb_seen_elsewhere(inode, dir, rsb_bytes_str(name)))
 		return false;
 	fs->stats.hits++;
 	rsb_reply_req_entry(req, dir, name, inode);
@@ -415,6 +426,8 @@ on_rename(struct rsb_fop *fop, int r, const void *rep)
 		rsb_seen_moved_all(
 			fs->inodes, fop->other, newname, fop->inode, name, S_ISDIR(got->over.mode));
 	}
+	if (!moved || S_ISDIR(moved->attr.mode) || fop->flags & RENAME_EXCHANGE)
+		rsb_guard_renamed(fs);
 	rsb_inode_unref(moved);
 	rsb_reply_err(fop, 0);
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "fuse/gitplace.h"
 #include "fuse/guard.h"
 #include "util/clock.h"
 
@@ -80,6 +81,7 @@ rsb_reply_param(struct rsb_fs *fs, const struct rsb_inode *parent, struct rsb_by
 	e.entry_timeout = name_ttl(fs, parent, name, inode);
 	if (!inode)
 		return e;
+	rsb_gitplace_given(inode, parent, name);
 	e.ino = inode->nodeid;
 	e.generation = inode->nodeid >> 32;
 	e.attr_timeout = attr_ttl(fs, inode);

@@ -10,12 +10,25 @@
 #include "fuse/namestore.h"
 
 #define ROOT_NODEID 1u
+#define PATH_DEPTH_MAX 2048u
 
 bool
 rsb_seen_is(const struct rsb_inode *inode, const struct rsb_inode *parent, struct rsb_bytes name)
 {
 	return inode->name && inode->parent == parent->nodeid && strlen(inode->name) == name.size &&
 	       memcmp(inode->name, name.data, name.size) == 0;
+}
+
+bool
+rsb_seen_elsewhere(
+	const struct rsb_inode *inode, const struct rsb_inode *parent, struct rsb_bytes name)
+{
+	const struct rsb_shared_node *shared = rsb_inode_shared(inode);
+	const char *last = rsb_namestore_get(rsb_inodes_names(inode->set), shared->name);
+
+	return S_ISDIR(inode->attr.mode) && last &&
+	       (shared->parent != parent->nodeid || strlen(last) != name.size ||
+		       memcmp(last, name.data, name.size) != 0);
 }
 
 static void
@@ -132,6 +145,7 @@ rsb_seen_linked(struct rsb_inode *inode, struct rsb_inode *parent, struct rsb_by
 		note_depth(inode);
 	if (note_seen(inode, parent, name) < 0) {
 		inode->depth_least = rsb_inode_shared(inode)->depth_least = 0;
+		rsb_gitplace_lose(inode);
 		return;
 	}
 	inode->name =
@@ -191,12 +205,25 @@ rsb_seen_depth(const struct rsb_inode *inode)
 int
 rsb_seen_settle(struct rsb_inode **inode, struct rsb_inode *dir, struct rsb_bytes name)
 {
-	const struct rsb_shared_node *shared = rsb_inode_shared(*inode);
-	const char *last = rsb_namestore_get(rsb_inodes_names((*inode)->set), shared->name);
-
-	if (!S_ISDIR((*inode)->attr.mode) || !shared->n_kernel || !last ||
-		(shared->parent == dir->nodeid && strlen(last) == name.size &&
-			memcmp(last, name.data, name.size) == 0))
+	if (!rsb_inode_shared(*inode)->n_kernel || !rsb_seen_elsewhere(*inode, dir, name))
 		return 0;
 	return rsb_inode_replace(inode);
+}
+
+int
+rsb_seen_path(const struct rsb_inode *dir, const char *name, struct rsb_buf *out)
+{
+	const struct rsb_inode *root = rsb_inode_root(dir->set);
+	const struct rsb_inode *chain[PATH_DEPTH_MAX];
+	size_t n = 0;
+	int r = 0;
+
+	for (; dir != root; dir = rsb_inode_by_nodeid(root->set, dir->parent)) {
+		if (!dir || !dir->name || n == PATH_DEPTH_MAX)
+			return -ENOENT;
+		chain[n++] = dir;
+	}
+	while (n-- && r >= 0)
+		r = rsb_buf_printf(out, "%s/", chain[n]->name);
+	return r < 0 ? r : rsb_buf_append(out, name, strlen(name) + 1);
 }

@@ -18,6 +18,9 @@
 const char *rsb_seen_last(const struct rsb_inode *inode, struct rsb_inode **ret_parent);
 /* Where it was seen. */
 void rsb_seen_hint(struct rsb_inode *inode, struct rsb_inode *parent, struct rsb_bytes name);
+/* A directory that was seen last as another than name in parent, perhaps by a process that died. */
+bool rsb_seen_elsewhere(
+	const struct rsb_inode *inode, const struct rsb_inode *parent, struct rsb_bytes name);
 bool rsb_seen_is(
 	const struct rsb_inode *inode, const struct rsb_inode *parent, struct rsb_bytes name);
 /* A local program linked it there. */
@@ -35,6 +38,9 @@ void rsb_seen_moved_all(struct rsb_inodes *inodes, const struct rsb_inode *paren
  * -ENOENT: not known.
  */
 rsb_nodiscard int rsb_seen_depth(const struct rsb_inode *inode);
+
+/* The path of name in dir below the root, appended. -ENOENT: not known; -ENOMEM, -EMSGSIZE. */
+rsb_nodiscard int rsb_seen_path(const struct rsb_inode *dir, const char *name, struct rsb_buf *out);
 
 /*
  * *inode, with a reference of the caller's, was found as name in dir, and the kernel is to be told.

@@ -21,12 +21,13 @@
 #include "util/cleanup.h"
 
 /* Goes up with every change of the layout: another build may take the memory over. */
-#define RSB_SHARED_MAGIC UINT64_C(0x7273626d61703038)
+#define RSB_SHARED_MAGIC UINT64_C(0x7273626d61703039)
 #define RSB_SHARED_FLIGHTS_MAX 16384u /* requests of the kernel under way */
 #define RSB_SHARED_CALLS_MAX (2u * RSB_CALLS_MAX)
 #define RSB_SHARED_NAME_PIECE 16u
 #define RSB_SHARED_NAME_PIECES_MAX (4u * RSB_NODES_MAX)
 #define RSB_SHARED_ALIASES_MAX 65536u
+#define RSB_SHARED_MARK_BITS (1u << 24) /* half of them are set by a million marks and more */
 #define RSB_SHARED_BLOCK 1024u
 #define RSB_SHARED_BLOCKS_MAX 262144u
 #define RSB_SHARED_REQUEST_MAX ((256u << 16) + 4096u) /* libfuse's buffer, with pages of 64 KiB */
@@ -200,6 +201,7 @@ struct rsb_shared {
 	struct rsb_shared_call calls[RSB_SHARED_CALLS_MAX];
 	struct rsb_shared_node nodes[RSB_NODES_MAX + 1];             /* 0 is nobody, 1 the root */
 	struct rsb_shared_alias aliases[RSB_SHARED_ALIASES_MAX + 1]; /* 0 is none */
+	uint8_t git_marks[RSB_SHARED_MARK_BITS / 8];                 /* of fuse/gitmarks.h */
 	uint8_t names[RSB_SHARED_NAME_PIECES_MAX * RSB_SHARED_NAME_PIECE];
 	uint32_t block_next[RSB_SHARED_BLOCKS_MAX];
 	uint8_t blocks[RSB_SHARED_BLOCKS_MAX][RSB_SHARED_BLOCK];

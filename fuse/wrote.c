@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "fuse/gitplace.h"
+#include "fuse/seen.h"
 #include "keeper/gitnames.h"
 #include "util/str.h"
 
@@ -67,7 +68,7 @@ place_of(const struct rsb_inode *inode)
 	const struct rsb_inode *dir = rsb_inode_by_nodeid(inode->set, inode->parent);
 
 	if (!inode->name || !dir || !rsb_gitplace_is_sure(inode) ||
-		rsb_gitplace_path(dir, inode->name, &path) < 0)
+		rsb_seen_path(dir, inode->name, &path) < 0)
 		return NULL;
 	return strdup((const char *)rsb_buf_head(&path));
 }

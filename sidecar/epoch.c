@@ -9,6 +9,7 @@
 #include "util/cleanup.h"
 #include "util/fd.h"
 #include "util/secret.h"
+#include "util/str.h"
 
 static void
 read_boot_id(struct rsb_epoch *epoch)
@@ -67,5 +68,5 @@ rsb_epoch_is(const struct rsb_epoch *epoch, uint64_t number, struct rsb_bytes te
 	char expected[RSB_EPOCH_SIZE];
 
 	name(epoch, number, expected);
-	return text.size == strlen(expected) && memcmp(expected, text.data, text.size) == 0;
+	return rsb_str_is(text, expected);
 }

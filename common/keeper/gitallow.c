@@ -143,22 +143,31 @@ judge_attributes(const struct rsb_gitallow *what, struct rsb_buf *view, char *wh
 /* ---- pointers ---- */
 
 /* "gitdir: PATH", or PATH alone in commondir. */
+bool
+rsb_gitallow_pointer(enum rsb_git_kind kind, struct rsb_bytes text, struct rsb_bytes *ret_path)
+{
+	const size_t n_head = kind == RSB_GIT_GITFILE ? strlen(GITFILE) : 0;
+
+	while (text.size && (text.data[text.size - 1] == '\n' || text.data[text.size - 1] == '\r'))
+		text.size--;
+	if ((kind != RSB_GIT_GITFILE && kind != RSB_GIT_COMMONDIR) || text.size <= n_head ||
+		text.size >= PATH_MAX || memchr(text.data, '\n', text.size) ||
+		memcmp(text.data, GITFILE, n_head) != 0)
+		return false;
+	*ret_path = (struct rsb_bytes){ .data = text.data + n_head, .size = text.size - n_head };
+	return true;
+}
+
 static int
 judge_pointer(const struct rsb_gitallow *what, struct rsb_buf *view, char *why)
 {
 	const size_t n_head = what->kind == RSB_GIT_GITFILE ? strlen(GITFILE) : 0;
-	struct rsb_bytes path = what->text;
+	struct rsb_bytes path;
 	rsb_autofree char *mapped = NULL;
 	int r = -EACCES;
 
-	while (path.size && (path.data[path.size - 1] == '\n' || path.data[path.size - 1] == '\r'))
-		path.size--;
-	if (path.size > n_head && path.size < PATH_MAX && !memchr(path.data, '\n', path.size) &&
-		memcmp(path.data, GITFILE, n_head) == 0) {
-		path.data += n_head;
-		path.size -= n_head;
+	if (rsb_gitallow_pointer(what->kind, what->text, &path))
 		r = rsb_target_map(&what->place, path, &mapped);
-	}
 	if (r == -ENOMEM)
 		return r;
 	if (r >= 0 && is_same(path, rsb_bytes_str(mapped)))
@@ -183,6 +192,7 @@ judge_whole(const struct rsb_gitallow *what, struct rsb_buf *view, char *why)
 		return RSB_GITALLOW_AS_IS;
 	say(why, what->kind == RSB_GIT_HOOK     ? "a hook that was not made here"
 		 : what->kind == RSB_GIT_RERERE ? "conflicts to be recorded that did not arise here"
+		 : what->kind == RSB_GIT_AWAY   ? "a file that a link called .git leads to"
 						: "a remote in the old form");
 	if (what->trusted)
 		r = rsb_buf_append(view, what->trusted->data, what->trusted->size);
@@ -220,6 +230,7 @@ rsb_gitallow_judge(const struct rsb_gitallow *what, struct rsb_buf *view,
 	case RSB_GIT_INDEX:
 	case RSB_GIT_PACKS:
 	case RSB_GIT_TABLES:
+	case RSB_GIT_AWAY:
 	case RSB_GIT_NONE:
 	case RSB_GIT_REMOTE:
 	case RSB_GIT_RERERE:

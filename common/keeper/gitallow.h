@@ -9,6 +9,8 @@
  * harmless, or cannot be read, counts as such. Pure.
  */
 
+#include <stdbool.h>
+
 #include "keeper/target.h"
 #include "util/buf.h"
 
@@ -34,6 +36,7 @@ enum rsb_git_kind {
 	RSB_GIT_INDEX, /* these three: keeper/gitnames.h */
 	RSB_GIT_PACKS,
 	RSB_GIT_TABLES,
+	RSB_GIT_AWAY, /* read as .git, by a link: relative to where nobody knows */
 };
 
 enum rsb_gitallow_verdict {
@@ -61,5 +64,9 @@ struct rsb_gitallow {
  */
 rsb_nodiscard int rsb_gitallow_judge(const struct rsb_gitallow *what, struct rsb_buf *view,
 	char why[static RSB_GITALLOW_WHY_MAX]);
+
+/* kind is .git or commondir: *ret_path is what text leads to, and borrowed. false: nothing. */
+bool rsb_gitallow_pointer(
+	enum rsb_git_kind kind, struct rsb_bytes text, struct rsb_bytes *ret_path);
 
 #endif

@@ -80,12 +80,6 @@ map(const struct rsb_gitallow *what, struct rsb_bytes dir, struct rsb_bytes path
 	return 0;
 }
 
-static bool
-is_same(struct rsb_bytes bytes, const char *text)
-{
-	return bytes.size == strlen(text) && memcmp(bytes.data, text, bytes.size) == 0;
-}
-
 /* ---- alternates ---- */
 
 static int
@@ -167,7 +161,7 @@ give_line(const struct rsb_gitallow *what, struct rsb_bytes line, struct rsb_buf
 		r = map(what, dir_of(what, 2), line, &mapped);
 	if (r < 0)
 		return r;
-	if (is_same(line, mapped))
+	if (rsb_str_is(line, mapped))
 		return rsb_buf_append(view, whole.data, whole.size);
 	r = rsb_buf_printf(view, "%s\n", mapped);
 	return r < 0 ? r : 1;
@@ -248,7 +242,7 @@ rsb_gitpath_gitdir(const struct rsb_gitallow *what, struct rsb_buf *view,
 							    : map(what, dir, path, &mapped);
 	if (r == -ENOMEM)
 		return r;
-	if (r >= 0 && is_same(path, mapped))
+	if (r >= 0 && rsb_str_is(path, mapped))
 		return RSB_GITALLOW_AS_IS;
 	if (r >= 0) {
 		r = rsb_buf_printf(view, "%s\n", mapped);

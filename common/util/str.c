@@ -124,6 +124,13 @@ rsb_str_bool(const char *s, bool *ret_value)
 }
 
 bool
+rsb_str_is(struct rsb_bytes bytes, const char *text)
+{
+	return bytes.size == strlen(text) &&
+	       (!bytes.size || memcmp(text, bytes.data, bytes.size) == 0);
+}
+
+bool
 rsb_str_ends_with(const char *text, const char *end)
 {
 	const size_t n = strlen(text);

@@ -19,6 +19,8 @@ rsb_nodiscard int rsb_str_bool(const char *s, bool *ret_value);
 
 /* One path component as a sandbox may name it: 1 to 255 bytes, no '/', no NUL, not "." or "..". */
 bool rsb_str_is_component(struct rsb_bytes name);
+/* bytes are those of text, which is not NULL. */
+bool rsb_str_is(struct rsb_bytes bytes, const char *text);
 bool rsb_str_ends_with(const char *text, const char *end);
 /* path is in dir, at any depth. Both relative to the same, as they are. */
 bool rsb_str_is_below(const char *path, const char *dir);
