@@ -32,6 +32,8 @@ class Trap:
         self.box = box
         self.repo = box.path(name)
         self.canary = box.world.dir("canary") + "/" + name
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.canary)
         box.sh(f"""
             set -e
             git init -q -b main {name}; cd {name}
