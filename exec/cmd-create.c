@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "exec/daemon.h"
 #include "exec/pausenote.h"
 #include "exec/report.h"
 #include "exec/until.h"
@@ -44,7 +45,7 @@ create(const struct rsb_verb_common *common, const char *name, char **env,
 }
 
 static int
-say(const struct rsb_verb_common *common, const struct rsb_verb_session *session)
+say(const struct rsb_verb_common *common, const struct rsb_verb_session *session, char **env)
 {
 	RSB_CLEANUP(rsb_report_done) struct rsb_report report = { 0 };
 	const char *name = session->state.name;
@@ -58,9 +59,9 @@ say(const struct rsb_verb_common *common, const struct rsb_verb_session *session
 	}
 	if (common->quiet)
 		return 0;
-	/* It answered just now. A daemon moves its end on and on. */
+	/* It answered just now. */
 	(void)rsb_until_ask(session->backend, &session->state, until);
-	if (rsb_state_has_daemon(session->dir))
+	if (rsb_daemon_keeps(name, env))
 		(void)strcpy(until, " for as long as it is used");
 	(void)printf("%s %s%s%s: run commands by 'rsb exec -s %s', see its files by 'rsb mount %s "
 		     "DIR'\n",
@@ -80,7 +81,7 @@ run_create(const struct rsb_verb *verb, const struct rsb_verb_call *call)
 		return rsb_verb_usage(verb, diag.text);
 	r = create(&call->common, call->words[0], call->env, &session, &diag);
 	if (r >= 0)
-		r = say(&call->common, &session);
+		r = say(&call->common, &session, call->env);
 	return r < 0 ? rsb_verb_failed(verb, r, &diag) : 0;
 }
 

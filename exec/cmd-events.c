@@ -136,14 +136,11 @@ show(const struct rsb_verb_call *call, const char *dir, uint64_t last)
 static void
 look_for_pause(const struct rsb_where *where, const struct rsb_verb_call *call)
 {
-	RSB_CLEANUP(rsb_state_closep) struct rsb_state_dir *dir = NULL;
 	uint64_t end_ns = 0;
 
-	if (!rsb_daemon_runs(where) &&
-		rsb_until_state(&where->state, &call->common, call->env, &end_ns) ==
-			RSB_SANDBOX_PAUSED &&
-		rsb_state_open(where->root, where->state.name, false, &dir, NULL) >= 0)
-		rsb_pausenote(dir, end_ns);
+	if (!rsb_daemon_runs(where) && rsb_until_state(&where->state, &call->common, call->env,
+					       &end_ns) == RSB_SANDBOX_PAUSED)
+		rsb_pausenote_found(where, end_ns);
 }
 
 static int

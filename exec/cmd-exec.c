@@ -3,6 +3,7 @@
 
 #include "exec/daemon.h"
 #include "exec/exec.h"
+#include "exec/pausenote.h"
 #include "exec/verbs.h"
 #include "keeper/provision.h"
 
@@ -18,6 +19,8 @@ ask_for_sandbox(const struct rsb_exec_need *need, struct rsb_diag *diag)
 	if (r < 0)
 		return r;
 	r = backend->ops->get(backend, state->sandbox_id, &sandbox, diag);
+	if (r >= 0 && sandbox.state == RSB_SANDBOX_PAUSED)
+		rsb_pausenote_found(need->where, 0);
 	return r == -ENOENT ? rsb_state_say_gone(need->where->root, state->name, diag) : r;
 }
 

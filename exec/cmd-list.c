@@ -70,22 +70,11 @@ state_of(struct list *list, const struct rsb_state *state, uint64_t *ret_end_ns)
 	return "running";
 }
 
-/* A daemon moves its end on and on: that of now is none. */
-static bool
-is_kept(const struct list *list, const struct rsb_state *state)
-{
-	RSB_CLEANUP(rsb_where_done) struct rsb_where where = { 0 };
-	struct rsb_daemon_look look;
-
-	return rsb_where_find(state->name, list->env, &where, NULL) >= 0 &&
-	       rsb_daemon_look(&where, &look, NULL) >= 0 && look.running && look.kept;
-}
-
 static int
 add_json(struct list *list, const struct rsb_state *state, const char *what, uint64_t end_ns,
 	bool mounted)
 {
-	const bool kept = end_ns && is_kept(list, state);
+	const bool kept = end_ns && rsb_daemon_keeps(state->name, list->env);
 
 	RSB_CLEANUP(rsb_report_done) struct rsb_report row = { 0 };
 	char end[RSB_RFC3339_SIZE];
@@ -118,7 +107,7 @@ list_one(void *arg, const struct rsb_state *state)
 
 	if (list->json)
 		return add_json(list, state, what, end_ns, mounted);
-	if (end_ns && is_kept(list, state))
+	if (end_ns && rsb_daemon_keeps(state->name, list->env))
 		(void)strcpy(end, "kept");
 	else if (end_ns)
 		rsb_localtime(end_ns, rsb_wall_ns(), end);

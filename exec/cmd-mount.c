@@ -18,7 +18,7 @@
 
 struct place {
 	char *path;
-	bool made;
+	uint64_t made; /* keeper/mountpoint.h */
 };
 
 static void
@@ -40,9 +40,9 @@ find_place(
 			state->name);
 	r = rsb_mountpoint_prepare(
 		dir ? dir : state->mountpoint, state->local_dir, &place->path, &place->made, diag);
-	/* Whoever unmounted it by other means left what we made. */
-	if (r >= 0 && strcmp(place->path, state->mountpoint) == 0 && state->made_mountpoint)
-		place->made = true;
+	/* Where nobody was left to remove it, it is still the one that we made. */
+	if (r >= 0 && !place->made && strcmp(place->path, state->mountpoint) == 0)
+		place->made = state->made_mountpoint;
 	return r;
 }
 
@@ -138,8 +138,8 @@ do_mount(const struct rsb_verb_common *common, const char *name, const char *dir
 		r = mount_there(&where, common, &place, env, diag);
 	if (r >= 0)
 		return say(common, &where, place.path);
-	if (place.made)
-		(void)rmdir(place.path);
+	if (place.path)
+		rsb_mountpoint_remove(place.path, place.made);
 	return r;
 }
 

@@ -80,6 +80,7 @@ under_lock(struct sync *sync, const struct rsb_where *where, char **env, struct 
 	if (sync->direction == RESOLVE) {
 		return resolve(sync, &session, diag);
 	}
+	session.woken = rsb_syncguard_woken(&sync->guard);
 	sync->tree.session = &session;
 	r = rsb_treesync_run(&sync->tree, diag);
 	rsb_way_rest(&session, sync->tree.verb);

@@ -42,9 +42,9 @@ struct up {
 	const char *exclude[RSB_VERB_OWN_MAX + 1];
 	size_t n_exclude;
 	char *root;
-	char *dir;        /* absolute */
-	char *mountpoint; /* absolute */
-	bool made_mountpoint;
+	char *dir;                /* absolute */
+	char *mountpoint;         /* absolute */
+	uint64_t made_mountpoint; /* keeper/mountpoint.h */
 	bool made_sandbox;
 	char name[RSB_STATE_NAME_MAX + 1];
 	struct rsb_verb_session session;
@@ -205,10 +205,9 @@ bring_back(struct up *up, struct rsb_diag *diag)
 		r = find_mountpoint(up, state->mountpoint, diag);
 	if (r < 0)
 		return r;
-	if (strcmp(state->mountpoint, up->mountpoint) != 0)
-		state->made_mountpoint = 0;
+	if (up->made_mountpoint || strcmp(state->mountpoint, up->mountpoint) != 0)
+		state->made_mountpoint = up->made_mountpoint;
 	(void)strcpy(state->mountpoint, up->mountpoint);
-	state->made_mountpoint = state->made_mountpoint || up->made_mountpoint;
 	r = rsb_state_save(up->session.dir, state);
 	if (r < 0)
 		return rsb_state_say_unwritten(up->session.dir, r, diag);
@@ -338,8 +337,8 @@ undo(struct up *up)
 		stop_daemon(up);
 	if (up->made_sandbox && rsb_verb_session_relock(&up->session, NULL) >= 0)
 		(void)rsb_keeper_destroy(&up->session.env, &up->session.state, NULL);
-	if (up->made_mountpoint)
-		(void)rmdir(up->mountpoint);
+	if (up->mountpoint)
+		rsb_mountpoint_remove(up->mountpoint, up->made_mountpoint);
 }
 
 static int

@@ -170,14 +170,6 @@ line_open(const struct rsb_where *where, struct line *line, struct rsb_diag *dia
 	return r == -ENOENT || r == -ECONNREFUSED ? -ENOTCONN : r;
 }
 
-/* Only what we made, and only while it is empty, which one that is mounted again is not. */
-static void
-remove_mountpoint(const struct rsb_state *state)
-{
-	if (state->made_mountpoint)
-		(void)rmdir(state->mountpoint);
-}
-
 static void
 tell_losses(void *arg, const void *rep)
 {
@@ -237,7 +229,7 @@ rsb_daemon_stop(
 	if (r >= 0)
 		r = rsb_daemon_bury(where, diag);
 	if (r >= 0)
-		remove_mountpoint(&where->state);
+		rsb_mountpoint_remove(where->state.mountpoint, where->state.made_mountpoint);
 	return r;
 }
 
@@ -283,6 +275,16 @@ rsb_daemon_trust(
 		r = rsb_client_call_wait(line.client, RSB_OP_ctl_trust, &req, STATUS_TIMEOUT_NS,
 			copy_status, &copied);
 	return r < 0 ? r : copied.r;
+}
+
+bool
+rsb_daemon_keeps(const char *name, char **env)
+{
+	RSB_CLEANUP(rsb_where_done) struct rsb_where where = { 0 };
+	struct rsb_daemon_look look;
+
+	return rsb_where_find(name, env, &where, NULL) >= 0 &&
+	       rsb_daemon_look(&where, &look, NULL) >= 0 && look.running && look.kept;
 }
 
 bool

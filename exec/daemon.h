@@ -73,6 +73,9 @@ struct rsb_daemon_look {
 rsb_nodiscard int rsb_daemon_look(
 	const struct rsb_where *where, struct rsb_daemon_look *ret_look, struct rsb_diag *diag);
 
+/* The sandbox name is kept alive by its daemon, which moves its end on: that of now is none. */
+bool rsb_daemon_keeps(const char *name, char **env);
+
 /*
  * After r of a connection to it: whether it may only just have begun, or be about to end, so that
  * one is to look again, which this waits for a moment for. n: counts, from 0.

@@ -8,7 +8,7 @@
 #include "util/diag.h"
 #include "util/localtime.h"
 
-/* Whether kind says that it is paused: 1; that it runs: 0; else was. */
+/* Whether it is paused after an event of that kind. */
 static bool
 after(const char *kind, bool was)
 {
@@ -61,4 +61,16 @@ rsb_pausenote(struct rsb_state_dir *dir, uint64_t end_ns)
 			&text, 0, "the sandbox was paused, by its host or by another program");
 	}
 	rsb_state_event(dir, "paused", text.text);
+}
+
+void
+rsb_pausenote_found(const struct rsb_where *where, uint64_t end_ns)
+{
+	RSB_CLEANUP(rsb_state_closep) struct rsb_state_dir *dir = NULL;
+
+	if (rsb_state_open(where->root, where->state.name, false, &dir, NULL) < 0 ||
+		rsb_state_lock(dir, RSB_STATE_LOCK, false) < 0)
+		return;
+	rsb_pausenote(dir, end_ns);
+	rsb_state_unlock(dir, RSB_STATE_LOCK);
 }

@@ -20,6 +20,7 @@ struct rsb_syncguard_seen {
 	bool published;  /* some did, and all that were to */
 	bool by_command;
 	bool past;
+	bool woken;
 };
 
 static const int all_signals[] = { SIGINT, SIGTERM, SIGHUP };
@@ -75,6 +76,9 @@ clear_away(const struct rsb_syncguard *guard, int sig)
 	else
 		(void)fprintf(stderr, "rsb %s: ended by a signal: %s\n", guard->verb->name,
 			strsignal(sig));
+	if (guard->seen->woken)
+		(void)fprintf(stderr, "rsb %s: %s was paused, and is running now\n",
+			guard->verb->name, guard->name);
 	rsb_outcome_die_by(sig);
 }
 
@@ -160,6 +164,12 @@ void
 rsb_syncguard_by_command(struct rsb_syncguard *guard)
 {
 	guard->seen->by_command = true;
+}
+
+bool *
+rsb_syncguard_woken(struct rsb_syncguard *guard)
+{
+	return &guard->seen->woken;
 }
 
 void

@@ -50,6 +50,8 @@ rsb_nodiscard bool rsb_syncguard_publishes(
 int rsb_syncguard_release(struct rsb_syncguard *guard);
 /* A command syncs, of which nobody knows what it has changed. */
 void rsb_syncguard_by_command(struct rsb_syncguard *guard);
+/* Becomes true when a paused sandbox is made to run, which the parent tells of. */
+bool *rsb_syncguard_woken(struct rsb_syncguard *guard);
 /* ends: the sandbox begins to go. */
 void rsb_syncguard_past(struct rsb_syncguard *guard);
 

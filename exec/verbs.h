@@ -97,6 +97,7 @@ struct rsb_verb_session {
 	bool known;
 	bool locked;
 	bool was_paused; /* it runs for us, exec/way.h */
+	bool *woken;     /* the same for a parent, in memory that is shared; NULL: there is none */
 };
 /*
  * name: of the sandbox, which create lets not exist yet. Locks are held until

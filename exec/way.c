@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "exec/way.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 #include "exec/pausenote.h"
@@ -23,9 +24,13 @@ rsb_way_find(struct rsb_verb_session *session, struct rsb_way *way, struct rsb_d
 	int r;
 
 	r = rsb_keeper_resume(&session->env, &session->state, &sandbox, diag);
-	if (r > 0)
+	if (r > 0) {
 		rsb_pausenote(session->dir, 0);
-	session->was_paused = session->was_paused || r > 0;
+		rsb_state_event(session->dir, "resuming", "the sandbox was paused, and runs again");
+		session->was_paused = true;
+		if (session->woken)
+			*session->woken = true;
+	}
 	if (r >= 0)
 		r = rsb_state_key(session->dir, &way->key);
 	if (r >= 0)
@@ -51,7 +56,10 @@ rsb_way_rest(struct rsb_verb_session *session, const struct rsb_verb *verb)
 	if (!session->was_paused || rsb_state_has_daemon(session->dir))
 		return;
 	r = session->backend->ops->pause(session->backend, state->sandbox_id, &diag);
-	if (r >= 0) {
+	/* It is, or is about to be. */
+	if (r >= 0 || r == -EBUSY) {
+		if (session->woken)
+			*session->woken = false;
 		rsb_state_event(session->dir, "paused", "the sandbox is paused again");
 		return;
 	}

@@ -12,6 +12,7 @@
 #include "keeper/archivist.h"
 #include "keeper/herald.h"
 #include "keeper/keeper.h"
+#include "keeper/mountpoint.h"
 #include "util/clock.h"
 #include "util/log.h"
 #include "util/str.h"
@@ -467,7 +468,6 @@ rsb_uplink_unmounted(struct rsb_uplink *uplink, const char *mountpoint)
 {
 	const struct rsb_state *state = &uplink->state;
 
-	/* Only while it is empty, which one that is mounted again is not. */
-	if (state->made_mountpoint && strcmp(state->mountpoint, mountpoint) == 0)
-		(void)rmdir(mountpoint);
+	if (strcmp(state->mountpoint, mountpoint) == 0)
+		rsb_mountpoint_remove(mountpoint, state->made_mountpoint);
 }

@@ -47,10 +47,7 @@ is_named_by_anybody(const char *below)
 static bool
 is_sample(const char *name)
 {
-	static const char end[] = ".sample";
-	const size_t n = strlen(name);
-
-	return n >= strlen(end) && strcmp(name + n - strlen(end), end) == 0 && !strchr(name, '/');
+	return rsb_str_ends_with(name, ".sample") && !strchr(name, '/');
 }
 
 /*

@@ -25,8 +25,7 @@ enum rsb_git_kind
 rsb_gitsteps_kind(struct rsb_bytes name)
 {
 	for (size_t i = 0; i < RSB_ARRAY_SIZE(files); i++) {
-		if (name.size == strlen(files[i].name) &&
-			memcmp(name.data, files[i].name, name.size) == 0)
+		if (rsb_str_is(name, files[i].name))
 			return files[i].kind;
 	}
 	return RSB_GIT_NONE;

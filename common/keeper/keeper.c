@@ -385,7 +385,8 @@ rsb_keeper_keeps(struct rsb_keeper *keeper)
 	bool keeps;
 
 	rsb_mutex_lock(&keeper->lock);
-	keeps = !keeper->said_idle && keeper->state != RSB_KEEPER_LOST;
+	/* Only then its life is extended (keeper/heart.h). */
+	keeps = !keeper->said_idle && keeper->state == RSB_KEEPER_LIVE;
 	rsb_mutex_unlock(&keeper->lock);
 	return keeps;
 }

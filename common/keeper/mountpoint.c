@@ -276,8 +276,32 @@ rsb_mountpoint_check(const char *mountpoint, struct rsb_diag *diag)
 	return r < 0 || geteuid() == 0 ? r : check_helper(diag);
 }
 
+/* As the state keeps it, in JSON, so below INT64_MAX; 0: it cannot be told. */
+static uint64_t
+id_of(const char *path)
+{
+	struct statx st;
+
+	if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_INO | STATX_BTIME,
+		    &st) < 0)
+		return 0;
+	if (!(st.stx_mask & STATX_BTIME))
+		st.stx_btime = (struct statx_timestamp){ 0 };
+	return (st.stx_ino * UINT64_C(0x9e3779b97f4a7c15) +
+		       (uint64_t)st.stx_btime.tv_sec * RSB_NSEC_PER_SEC + st.stx_btime.tv_nsec) &
+	       INT64_MAX;
+}
+
+void
+rsb_mountpoint_remove(const char *mountpoint, uint64_t made)
+{
+	if (made && id_of(mountpoint) == made)
+		(void)rmdir(mountpoint);
+}
+
 int
-rsb_mountpoint_make(const char *path, char **ret_mountpoint, bool *ret_made, struct rsb_diag *diag)
+rsb_mountpoint_make(
+	const char *path, char **ret_mountpoint, uint64_t *ret_made, struct rsb_diag *diag)
 {
 	bool made = mkdir(path, 0755) == 0;
 	int r;
@@ -287,7 +311,7 @@ rsb_mountpoint_make(const char *path, char **ret_mountpoint, bool *ret_made, str
 			strerror(errno));
 	r = rsb_mountpoint_resolve(path, ret_mountpoint, diag);
 	if (r >= 0)
-		*ret_made = made;
+		*ret_made = made ? id_of(*ret_mountpoint) : 0;
 	else if (made)
 		(void)rmdir(path);
 	return r;
@@ -307,11 +331,11 @@ rsb_mountpoint_outside(const char *mountpoint, const char *dir, struct rsb_diag 
 }
 
 int
-rsb_mountpoint_prepare(const char *path, const char *dir, char **ret_mountpoint, bool *ret_made,
+rsb_mountpoint_prepare(const char *path, const char *dir, char **ret_mountpoint, uint64_t *ret_made,
 	struct rsb_diag *diag)
 {
 	rsb_autofree char *mountpoint = NULL;
-	bool made = false;
+	uint64_t made = 0;
 	int r;
 
 	r = rsb_mountpoint_make(path, &mountpoint, &made, diag);
@@ -323,8 +347,7 @@ rsb_mountpoint_prepare(const char *path, const char *dir, char **ret_mountpoint,
 	if (r >= 0 && strlen(mountpoint) > RSB_PATH_MAX)
 		r = rsb_diag_set(diag, -ENAMETOOLONG, "the mount point's path is too long");
 	if (r < 0) {
-		if (made)
-			(void)rmdir(mountpoint);
+		rsb_mountpoint_remove(mountpoint, made);
 		return r;
 	}
 	*ret_mountpoint = rsb_steal(&mountpoint);

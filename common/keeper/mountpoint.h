@@ -9,15 +9,25 @@
  */
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "util/diag.h"
 
 /* The absolute path without links, caller frees. A dead mount there is no obstacle. */
 rsb_nodiscard int rsb_mountpoint_resolve(
 	const char *path, char **ret_mountpoint, struct rsb_diag *diag);
-/* The same, and the directory is made if it is absent (its parent is not): then *ret_made. */
+/*
+ * The same, and the directory is made if it is absent (its parent is not): *ret_made is which one
+ * that is, for rsb_mountpoint_remove(); 0: it was there.
+ */
 rsb_nodiscard int rsb_mountpoint_make(
-	const char *path, char **ret_mountpoint, bool *ret_made, struct rsb_diag *diag);
+	const char *path, char **ret_mountpoint, uint64_t *ret_made, struct rsb_diag *diag);
+/*
+ * Removes it if it is the one that was made, is empty and nothing is mounted there. By inode number
+ * and time of birth (statx(2)): where a file system tells no such time, one that the user has made
+ * since may have got the same number.
+ */
+void rsb_mountpoint_remove(const char *mountpoint, uint64_t made);
 /*
  * The mount point can be used: exists, is an empty directory, is no mount. -ENOENT, -ENOTDIR,
  * -ENOTEMPTY, -EBUSY (a mount of ours or of somebody else; the sentence says which), -ENODEV (no
@@ -34,7 +44,7 @@ rsb_nodiscard int rsb_mountpoint_outside(
  * stays that was made.
  */
 rsb_nodiscard int rsb_mountpoint_prepare(const char *path, const char *dir, char **ret_mountpoint,
-	bool *ret_made, struct rsb_diag *diag);
+	uint64_t *ret_made, struct rsb_diag *diag);
 /* One that is mounted below it, which keeps it from being unmounted; NULL: none. Caller frees. */
 char *rsb_mountpoint_inner(const char *mountpoint);
 /* Whether path (absolute, without links) lies in a mount of ours: what is there is a sandbox's. */

@@ -28,11 +28,11 @@ rsb_nodiscard int rsb_keeper_backend(const struct rsb_config *config, char *cons
 	const char *kind, struct rsb_backend **ret_backend, struct rsb_diag *diag);
 
 struct rsb_keeper_create {
-	const char *local_dir;  /* goes into the state; NULL: none */
-	const char *mountpoint; /* the same */
-	bool made_mountpoint;   /* the same */
-	uint64_t ttl_ns;        /* where the configuration has none */
-	bool pause_on_expire;   /* the same */
+	const char *local_dir;    /* goes into the state; NULL: none */
+	const char *mountpoint;   /* the same */
+	uint64_t made_mountpoint; /* the same */
+	uint64_t ttl_ns;          /* where the configuration has none */
+	bool pause_on_expire;     /* the same */
 };
 
 /*

@@ -49,7 +49,7 @@ struct rsb_state {
 	char local_dir[RSB_PATH_MAX + 1]; /* absolute; what was synced in; empty: nothing */
 	char mountpoint[RSB_PATH_MAX +
 			1];       /* absolute; where it is or was mounted; empty: nowhere */
-	uint64_t made_mountpoint; /* 1: by us, so it goes with the mount when it is empty */
+	uint64_t made_mountpoint; /* which one we made, keeper/mountpoint.h; 0: it was there */
 	uint64_t port;
 	uint64_t ttl_ns;
 	uint64_t created_ns; /* wall clock */

@@ -59,6 +59,11 @@ def test_an_interrupt_ends_it_at_once(world):
             out, err = p.communicate(timeout=20)
         equal((p.returncode, out, err), (-signal.SIGTERM, b"", b"rsb down: interrupted; nothing is changed\n"))
         equal((names(box), box.read("file")), (["file"], b"new"), "it is up as it was")
+        world.rsb("down", "--no-sync", box.name)
+        with begun(world, box, "sync", "out") as p:
+            p.terminate()
+            err = p.communicate(timeout=20)[1].decode()
+        equal(err, f"rsb sync: interrupted; nothing is changed\nrsb sync: {box.name} was paused, and is running now\n")
 
 
 def test_what_one_left_that_was_killed_goes(world):

@@ -258,8 +258,7 @@ def test_mount_points_that_we_made(world):
     with named(world, "made") as name:
         first = answer(world.rsb("create", "--json", name))
         equal(first["made"], True)
-        r = world.rsb("create", name)
-        check(b"was there already" in r.stdout, r.stdout)
+        check(b"was there already" in world.rsb("create", name).stdout, "it is said")
         equal(answer(world.rsb("create", "--json", name)), {**first, "made": False})
         at = f"{world.tmp}/made-by-mount"
         equal(answer(world.rsb("mount", "--json", name, at))["mount"], at)
@@ -267,12 +266,13 @@ def test_mount_points_that_we_made(world):
         sentence(world.rsb("mount", name, check_status=125), "mounted already", at)
         equal(answer(world.rsb("umount", "--json", name))["mount"], at)
         check(not os.path.exists(at), "umount removes it")
-        world.rsb("mount", name)
-        check(os.path.ismount(at), "it comes back where it was")
-        world.run("fusermount3", "-u", at)
-        harness.wait_until(lambda: not daemons(world), 10, "it ends")
-        check(not os.path.exists(at), "the daemon removes it, whoever unmounts")
-        # Not ours: it stays.
+        for ours in (True, False):  # the other one lies where one was that we made
+            world.rsb("mount", name)
+            check(os.path.ismount(at), "it comes back where it was")
+            world.run("fusermount3", "-u", at)
+            harness.wait_until(lambda: not daemons(world), 10, "it ends")
+            equal(os.path.exists(at), not ours, "the daemon removes it, whoever unmounts")
+            os.mkdir(at) if ours else os.rmdir(at)
         mine = world.fresh()
         world.rsb("mount", name, mine)
         world.rsb("umount", name)

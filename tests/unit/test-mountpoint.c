@@ -61,19 +61,31 @@ START_TEST(what_was_made_is_told)
 	char dir[] = "/tmp/rsb-test-mount.XXXXXX";
 	char path[64];
 	char *made_path = NULL;
-	bool made = false;
+	uint64_t made = 0;
+	uint64_t before;
 
 	ck_assert_ptr_nonnull(mkdtemp(dir));
 	(void)snprintf(path, sizeof(path), "%s/./new/", dir);
 	ck_assert_int_eq(rsb_mountpoint_make(path, &made_path, &made, NULL), 0);
 	ck_assert(made);
+	before = made;
 	(void)snprintf(path, sizeof(path), "%s/new", dir);
 	ck_assert_str_eq(made_path, path);
 	free(made_path);
 	ck_assert_int_eq(rsb_mountpoint_make(path, &made_path, &made, NULL), 0);
 	ck_assert(!made);
 	free(made_path);
+	/* One that the user has made since, likely with the same inode number, is his. */
 	ck_assert_int_eq(rmdir(path), 0);
+	ck_assert_int_eq(mkdir(path, 0755), 0);
+	rsb_mountpoint_remove(path, before);
+	ck_assert_int_eq(rmdir(path), 0);
+	ck_assert_int_eq(rsb_mountpoint_make(path, &made_path, &made, NULL), 0);
+	free(made_path);
+	rsb_mountpoint_remove(path, 0);
+	ck_assert_int_eq(access(path, F_OK), 0);
+	rsb_mountpoint_remove(path, made);
+	ck_assert_int_lt(access(path, F_OK), 0);
 	(void)snprintf(path, sizeof(path), "%s/no/such", dir);
 	ck_assert_int_eq(rsb_mountpoint_make(path, &made_path, &made, NULL), -ENOENT);
 	ck_assert_int_eq(rmdir(dir), 0);
@@ -99,7 +111,7 @@ START_TEST(what_cannot_be_used_does_not_stay)
 	char path[64];
 	struct rsb_diag diag = { .text = "" };
 	char *made_path = NULL;
-	bool made = false;
+	uint64_t made = 0;
 
 	ck_assert_ptr_nonnull(mkdtemp(dir));
 	(void)snprintf(path, sizeof(path), "%s/new", dir);
