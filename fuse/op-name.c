@@ -193,7 +193,11 @@ on_made(struct rsb_fop *fop, int r, const void *rep)
 
 	if (r >= 0)
 		r = rsb_inode_given(fs->inodes, entry->id, &entry->attr, &inode);
+	/* A hostile sidecar may name a directory of the kernel's. */
+	if (r >= 0)
+		r = rsb_seen_settle(&inode, fop->inode, rsb_bytes_str(fop->name));
 	if (r < 0) {
+		rsb_inode_unref(inode);
 		rsb_names_drop(fs->names, fop->inode, rsb_bytes_str(fop->name));
 		rsb_reply_err(fop, r);
 		return;
@@ -273,7 +277,11 @@ on_link(struct rsb_fop *fop, int r, const void *rep)
 
 	if (r >= 0)
 		r = rsb_inode_given(fs->inodes, entry->id, &entry->attr, &inode);
+	/* A hostile sidecar may name a directory of the kernel's. */
+	if (r >= 0)
+		r = rsb_seen_settle(&inode, fop->inode, rsb_bytes_str(fop->name));
 	if (r < 0) {
+		rsb_inode_unref(inode);
 		rsb_names_drop(fs->names, fop->inode, rsb_bytes_str(fop->name));
 		rsb_reply_err(fop, r);
 		return;
@@ -391,6 +399,9 @@ on_rename(struct rsb_fop *fop, int r, const void *rep)
 	}
 	rsb_fop_changed(fop, &got->dir, &got->newdir);
 	over = got->over_id ? rsb_inode_by_id(fs->inodes, got->over_id) : NULL;
+	/* Said by a hostile sidecar, it would be given to the kernel at two places. */
+	if (over && rsb_seen_elsewhere(over, fop->other, newname))
+		over = NULL;
 	if (over)
 		rsb_fs_learn(fs, over, &got->over, fop->since);
 	rsb_judge_moved(
@@ -398,7 +409,8 @@ on_rename(struct rsb_fop *fop, int r, const void *rep)
 	if (!rsb_writer_is_git(rsb_fop_pid(fop)))
 		rsb_judge_meant(fs, fop->inode, fop->name, fop->other, fop->newname);
 	/* The table may know another file under the name than the one that was there. */
-	if (moved && moved->wire.ino != got->attr.ino)
+	if (moved &&
+		(moved->wire.ino != got->attr.ino || rsb_seen_elsewhere(moved, fop->inode, name)))
 		moved = NULL;
 	if (moved) {
 		rsb_seen_moved(moved, fop->inode, name, fop->other, newname);
