@@ -387,6 +387,8 @@ on_rename(struct rsb_fop *fop, int r, const void *rep)
 	const struct rsb_rename_rep *got = rep;
 	struct rsb_bytes name = rsb_bytes_str(fop->name);
 	struct rsb_bytes newname = rsb_bytes_str(fop->newname);
+	const bool is_dir = rsb_seen_has_dir(fop->inode, name);
+	const bool over_dir = rsb_seen_has_dir(fop->other, newname);
 	struct rsb_inode *moved = NULL;
 	struct rsb_inode *over;
 
@@ -421,8 +423,7 @@ on_rename(struct rsb_fop *fop, int r, const void *rep)
 	} else {
 		/* Its ctime has moved, and nobody can say whose that is. */
 		rsb_fs_drop_locked(fs);
-		rsb_seen_moved_all(
-			fs->inodes, fop->inode, name, fop->other, newname, S_ISDIR(got->attr.mode));
+		rsb_seen_moved_all(fs->inodes, fop->inode, name, fop->other, newname, is_dir);
 		move_open_files(fop);
 		rsb_judge_placed_at(fs, fop->other, fop->newname);
 	}
@@ -435,10 +436,10 @@ on_rename(struct rsb_fop *fop, int r, const void *rep)
 		rsb_fs_name(fs, fop->inode, name, over, fop->since);
 	} else {
 		rsb_names_drop(fs->names, fop->inode, name);
-		rsb_seen_moved_all(
-			fs->inodes, fop->other, newname, fop->inode, name, S_ISDIR(got->over.mode));
+		rsb_seen_moved_all(fs->inodes, fop->other, newname, fop->inode, name, over_dir);
 	}
-	if (!moved || S_ISDIR(moved->attr.mode) || fop->flags & RENAME_EXCHANGE)
+	/* Else the whole table would be gone through for each file that is saved. */
+	if (is_dir || (over_dir && fop->flags & RENAME_EXCHANGE))
 		rsb_guard_renamed(fs);
 	rsb_inode_unref(moved);
 	rsb_reply_err(fop, 0);
