@@ -9,28 +9,30 @@
  *
  * In the shared mapping, a set of bits into which each mark of each path is spread (a Bloom
  * filter): nothing is ever forgotten, or too much. The more there is in it the more places have
- * marks that nobody set, which hides from nobody that they have them.
+ * marks that nobody set, which hides from nobody that they have them. Which places these are the
+ * sandbox cannot work out: what is hashed begins with a random word.
  *
  * Under the lock of fuse/fs.h.
  */
 
-#include "fuse/inode.h"
+#include "fuse/seen.h"
 
 /* Beside bits of the caller's. */
-#define RSB_GITMARK_NOWHERE (1u << 29)    /* never noted */
 #define RSB_GITMARK_REPOSITORY (1u << 30) /* something leads git there */
 #define RSB_GITMARK_WAY (1u << 31)        /* and over this, or to it */
 
-/* A path: the first n of names, each in the one before, in dir. It need not be there. */
-struct rsb_gitmarks_place {
-	const struct rsb_inode *dir;
-	const struct rsb_bytes *names;
-	size_t n;
-};
+#define RSB_GITMARKS_WAY_MAX (RSB_SEEN_DEPTH_MAX + 1)
+
+/* The path of dir, hashed; 0: nobody knows it. */
+uint64_t rsb_gitmarks_path(const struct rsb_inode *dir);
+/* Those from the root to dir. How many there are; 0: nobody knows. */
+size_t rsb_gitmarks_way(const struct rsb_inode *dir, uint64_t ret_paths[RSB_GITMARKS_WAY_MAX]);
+/* That of name in path; it need not be there. */
+uint64_t rsb_gitmarks_below(uint64_t path, struct rsb_bytes name);
 
 /* It has these marks from now on. */
-void rsb_gitmarks_note(const struct rsb_gitmarks_place *place, uint32_t marks);
+void rsb_gitmarks_note(const struct rsb_inodes *inodes, uint64_t path, uint32_t marks);
 /* Those of marks that it has; all when nobody knows where that is. */
-uint32_t rsb_gitmarks_of(const struct rsb_gitmarks_place *place, uint32_t marks);
+uint32_t rsb_gitmarks_of(const struct rsb_inodes *inodes, uint64_t path, uint32_t marks);
 
 #endif

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "fuse/gitplace.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -11,7 +9,6 @@
 #include "fuse/seen.h"
 #include "keeper/gitnames.h"
 #include "keeper/gitsteps.h"
-#include "util/cleanup.h"
 #include "util/str.h"
 
 /* What was seen in a directory. */
@@ -25,13 +22,15 @@
 #define SEEN_POINTER 128u /* the inode itself, called as what names files elsewhere */
 #define SEEN_FORMATS 256u /* of the root: the first bit of rsb_gitplace_formats() */
 
+#define MODULES_DEPTH_MAX 64u
+
 #define SEEN_THERE (SEEN_OBJECTS | SEEN_REFS | SEEN_COMMONDIR) /* of a path, too */
 
 static bool
-is_one_of(const char *name, const char *const *names, size_t n)
+is_one_of(struct rsb_bytes name, const char *const *names, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		if (strcmp(name, names[i]) == 0)
+		if (rsb_str_is(name, names[i]))
 			return true;
 	}
 	return false;
@@ -106,7 +105,8 @@ rsb_gitplace_seen(struct rsb_inode *inode, struct rsb_inode *dir, struct rsb_byt
 static void
 note_place(const struct rsb_inode *dir, uint32_t marks)
 {
-	rsb_gitmarks_note(&(struct rsb_gitmarks_place){ .dir = dir }, marks);
+	if (marks)
+		rsb_gitmarks_note(dir->set, rsb_gitmarks_path(dir), marks);
 }
 
 void
@@ -139,23 +139,6 @@ rsb_gitplace_lose(struct rsb_inode *inode)
 	rsb_inode_note_git(inode, SEEN_MANY);
 }
 
-/* The places of an inode: the hint is number 0. false: there is no such number. */
-static bool
-place_at(const struct rsb_inode *inode, size_t i, const struct rsb_inode **ret_dir,
-	const char **ret_name)
-{
-	const struct rsb_gitplaces *places = inode->git_places;
-
-	if (i > (places ? places->n : 0))
-		return false;
-	*ret_dir = NULL;
-	*ret_name = i ? places->items[i - 1].name : inode->name;
-	if (*ret_name)
-		*ret_dir = rsb_inode_by_nodeid(
-			inode->set, i ? places->items[i - 1].parent : inode->parent);
-	return true;
-}
-
 /*
  * The test of git's own is_git_directory(), but for HEAD: without that it is stricter. What is
  * called .git is nothing else, whoever looks at it.
@@ -169,7 +152,7 @@ is_repository(const struct rsb_inode *dir)
 	if (seen & (SEEN_COMMONDIR | SEEN_DOT_GIT | SEEN_MANY) || (seen & both) == both)
 		return true;
 	seen |= rsb_gitmarks_of(
-		&(struct rsb_gitmarks_place){ .dir = dir }, SEEN_THERE | RSB_GITMARK_REPOSITORY);
+		dir->set, rsb_gitmarks_path(dir), SEEN_THERE | RSB_GITMARK_REPOSITORY);
 	return seen & (SEEN_COMMONDIR | RSB_GITMARK_REPOSITORY) || (seen & both) == both;
 }
 
@@ -180,7 +163,7 @@ is_inner(const struct rsb_inode *dir, const char *wanted)
 	const struct rsb_inode *parent;
 	const char *name;
 
-	for (size_t i = 0; place_at(dir, i, &parent, &name); i++) {
+	for (size_t i = 0; rsb_gitplaces_at(dir, i, &parent, &name); i++) {
 		if (parent && strcmp(name, wanted) == 0 && is_repository(parent))
 			return true;
 	}
@@ -194,7 +177,7 @@ is_worktree(const struct rsb_inode *dir)
 	const struct rsb_inode *parent;
 	const char *name;
 
-	for (size_t i = 0; place_at(dir, i, &parent, &name); i++) {
+	for (size_t i = 0; rsb_gitplaces_at(dir, i, &parent, &name); i++) {
 		if (parent && is_inner(parent, "worktrees"))
 			return true;
 	}
@@ -226,7 +209,7 @@ rsb_gitplace_kind(const struct rsb_inode *dir, const char *name)
 		return RSB_GIT_INDEX;
 	if (strcmp(name, ".git") == 0)
 		return RSB_GIT_GITFILE;
-	if (is_one_of(name, alternates, RSB_ARRAY_SIZE(alternates)))
+	if (is_one_of(rsb_bytes_str(name), alternates, RSB_ARRAY_SIZE(alternates)))
 		return RSB_GIT_ALTERNATES;
 	for (size_t i = 0; i < RSB_ARRAY_SIZE(files); i++) {
 		if (strcmp(name, files[i].name) == 0 &&
@@ -256,32 +239,18 @@ rsb_gitplace_could_be(const struct rsb_inode *dir, struct rsb_bytes name)
 	const struct rsb_inode *parent;
 	const char *called;
 
-	if (rsb_gitnames_kind(name) != RSB_GIT_NONE || rsb_gitnames_is_scratch(name))
+	if (rsb_gitnames_kind(name) != RSB_GIT_NONE || rsb_gitnames_is_scratch(name) ||
+		rsb_str_is(name, ".git") ||
+		is_one_of(name, alternates, RSB_ARRAY_SIZE(alternates)) ||
+		is_one_of(name, inner_names, RSB_ARRAY_SIZE(inner_names)))
 		return true;
 	for (size_t i = 0; i < RSB_ARRAY_SIZE(files); i++) {
 		if (rsb_str_is(name, files[i].name))
 			return true;
 	}
-	for (size_t i = 0; i < RSB_ARRAY_SIZE(alternates); i++) {
-		if (rsb_str_is(name, alternates[i]))
-			return true;
-	}
-	for (size_t i = 0; i < RSB_ARRAY_SIZE(inner_names); i++) {
-		if (rsb_str_is(name, inner_names[i]))
-			return true;
-	}
-	for (size_t i = 0; dir && place_at(dir, i, &parent, &called); i++) {
-		if (called && is_one_of(called, inner_names, RSB_ARRAY_SIZE(inner_names)))
-			return true;
-	}
-	return rsb_str_is(name, ".git");
-}
-
-static bool
-is_kept(const struct rsb_gitplaces *places, uint64_t parent, const char *name)
-{
-	for (size_t i = 0; i < places->n; i++) {
-		if (places->items[i].parent == parent && strcmp(places->items[i].name, name) == 0)
+	for (size_t i = 0; dir && rsb_gitplaces_at(dir, i, &parent, &called); i++) {
+		if (called &&
+			is_one_of(rsb_bytes_str(called), inner_names, RSB_ARRAY_SIZE(inner_names)))
 			return true;
 	}
 	return false;
@@ -291,24 +260,11 @@ void
 rsb_gitplace_keep(struct rsb_inode *inode)
 {
 	const struct rsb_inode *dir = rsb_inode_by_nodeid(inode->set, inode->parent);
-	struct rsb_gitplaces *places = inode->git_places;
-	char *name;
 
-	if (!inode->name || !rsb_gitplace_could_be(dir, rsb_bytes_str(inode->name)))
+	if (!inode->name || !rsb_gitplace_could_be(dir, rsb_bytes_str(inode->name)) ||
+		inode->git_seen & SEEN_MANY)
 		return;
-	if (inode->git_seen & SEEN_MANY || (places && is_kept(places, inode->parent, inode->name)))
-		return;
-	if (!places)
-		places = inode->git_places = rsb_new(struct rsb_gitplaces);
-	name = places && places->n < RSB_GITPLACES_MAX ? strdup(inode->name) : NULL;
-	if (!name) {
-		rsb_inode_note_git(inode, SEEN_MANY);
-		return;
-	}
-	places->items[places->n].parent = inode->parent;
-	places->items[places->n].name = name;
-	places->n++;
-	rsb_inode_note_git(inode, SEEN_BEFORE);
+	rsb_inode_note_git(inode, rsb_gitplaces_keep(inode) ? SEEN_BEFORE : SEEN_MANY);
 }
 
 /* Some directory on the way from the root was called .git, dir included. */
@@ -351,16 +307,6 @@ rsb_gitplace_is_sure(const struct rsb_inode *inode)
 	return false;
 }
 
-void
-rsb_gitplaces_free(struct rsb_gitplaces *places)
-{
-	if (!places)
-		return;
-	for (size_t i = 0; i < places->n; i++)
-		free(places->items[i].name);
-	free(places);
-}
-
 /* ---- questions ---- */
 
 bool
@@ -369,7 +315,7 @@ rsb_gitplace_next(const struct rsb_inode *inode, size_t *cursor, struct rsb_gitp
 	const struct rsb_inode *dir;
 	const char *name;
 
-	while (place_at(inode, *cursor, &dir, &name)) {
+	while (rsb_gitplaces_at(inode, *cursor, &dir, &name)) {
 		enum rsb_git_kind kind = dir ? rsb_gitplace_kind(dir, name) : RSB_GIT_NONE;
 
 		++*cursor;
@@ -417,12 +363,34 @@ rsb_gitplace_is_lost(const struct rsb_inode *inode)
 	return dir && is_repository(dir);
 }
 
+/* Some directory on the way from the root was called modules, dir included. */
+static bool
+is_below_modules(const struct rsb_inode *dir)
+{
+	const struct rsb_inode *parent;
+	const char *name;
+
+	for (size_t n = 0; dir && n < RSB_SEEN_DEPTH_MAX; n++) {
+		for (size_t i = 0; rsb_gitplaces_at(dir, i, &parent, &name); i++) {
+			if (name && strcmp(name, "modules") == 0)
+				return true;
+		}
+		if (dir->git_seen & SEEN_MANY)
+			return true;
+		dir = rsb_inode_by_nodeid(dir->set, dir->parent);
+	}
+	return false;
+}
+
 /* In the directory in which the repositories of submodules are, whose names may be paths. */
 static bool
 is_among_modules(const struct rsb_inode *dir)
 {
-	for (size_t n = 0; dir && n < RSB_SEEN_DEPTH_MAX && !is_repository(dir); n++) {
-		if (is_inner(dir, "modules"))
+	if (!is_below_modules(dir))
+		return false;
+	for (size_t n = 0; dir && !is_repository(dir); n++) {
+		/* Each question walks all the way up: nobody has repositories so far below. */
+		if (n == MODULES_DEPTH_MAX || is_inner(dir, "modules"))
 			return true;
 		dir = rsb_inode_by_nodeid(dir->set, dir->parent);
 	}
@@ -446,14 +414,14 @@ rsb_gitplace_is_link(const struct rsb_inode *inode)
 
 	if (!S_ISLNK(inode->attr.mode))
 		return false;
-	for (size_t i = 0; place_at(inode, i, &dir, &name); i++) {
+	for (size_t i = 0; rsb_gitplaces_at(inode, i, &dir, &name); i++) {
 		enum rsb_git_kind kind = dir ? rsb_gitplace_kind(dir, name) : RSB_GIT_NONE;
 
 		/* What .git leads to is looked at there. */
 		if (kind != RSB_GIT_NONE && kind != RSB_GIT_GITFILE)
 			return true;
 		if (dir && is_repository(dir) &&
-			(is_one_of(name, inner_names, RSB_ARRAY_SIZE(inner_names)) ||
+			(is_one_of(rsb_bytes_str(name), inner_names, RSB_ARRAY_SIZE(inner_names)) ||
 				strcmp(name, "modules") == 0))
 			return true;
 		if (dir && (is_inner(dir, "worktrees") || is_among_modules(dir)))
@@ -468,7 +436,7 @@ rsb_gitplace_follow(const struct rsb_inode *link, const char *mountpoint, struct
 	const struct rsb_inode *dir;
 	const char *name;
 
-	for (size_t i = 0; place_at(link, i, &dir, &name); i++) {
+	for (size_t i = 0; rsb_gitplaces_at(link, i, &dir, &name); i++) {
 		if (dir && strcmp(name, ".git") == 0)
 			rsb_gitway_lead(dir, mountpoint, target);
 	}
@@ -482,9 +450,9 @@ rsb_gitplace_is_near(const struct rsb_inode *inode)
 	if (!inode->name || !dir)
 		return false;
 	return is_repository(dir) || strcmp(inode->name, ".git") == 0 ||
-	       (dir->name &&
-		       (rsb_str_ends_with(dir->name, ".git") ||
-			       is_one_of(dir->name, inner_names, RSB_ARRAY_SIZE(inner_names))));
+	       (dir->name && (rsb_str_ends_with(dir->name, ".git") ||
+				     is_one_of(rsb_bytes_str(dir->name), inner_names,
+					     RSB_ARRAY_SIZE(inner_names))));
 }
 
 void

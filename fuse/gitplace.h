@@ -25,19 +25,8 @@
  * All under the lock of fuse/fs.h.
  */
 
-#include "fuse/inode.h"
+#include "fuse/gitplaces.h"
 #include "keeper/gitallow.h"
-
-#define RSB_GITPLACES_MAX 4u
-
-/* Where an inode was seen before. */
-struct rsb_gitplaces {
-	size_t n;
-	struct {
-		uint64_t parent;
-		char *name;
-	} items[RSB_GITPLACES_MAX];
-};
 
 /* One place of a file that matters to git. */
 struct rsb_gitplace {
@@ -70,7 +59,6 @@ void rsb_gitplace_stray(
 	struct rsb_inode *inode, const struct rsb_inode *dir, struct rsb_bytes name);
 /* Where it lies is as local programs see it: none of that ever happened to it or above it. */
 bool rsb_gitplace_is_sure(const struct rsb_inode *inode);
-void rsb_gitplaces_free(struct rsb_gitplaces *places);
 
 /* Walks the places that matter; *cursor starts at 0. Borrowed. false: no more. */
 bool rsb_gitplace_next(

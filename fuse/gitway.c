@@ -6,7 +6,6 @@
 
 #include "fuse/alias.h"
 #include "fuse/gitmarks.h"
-#include "fuse/seen.h"
 #include "util/str.h"
 
 #define NAMES_MAX (PATH_MAX / 2)
@@ -25,24 +24,12 @@ next_name(struct rsb_bytes *path)
 	return name;
 }
 
-/* There is no link on the way so far, or it is barred: so ".." takes a name back. */
-static void
-go_up(struct rsb_gitmarks_place *place)
-{
-	struct rsb_inode *parent;
-
-	if (place->n)
-		place->n--;
-	else if (rsb_seen_last(place->dir, &parent))
-		place->dir = parent;
-}
-
 void
 rsb_gitway_lead(const struct rsb_inode *dir, const char *mountpoint, struct rsb_bytes path)
 {
-	struct rsb_bytes names[NAMES_MAX];
-	struct rsb_gitmarks_place place = { .dir = dir, .names = names };
+	uint64_t paths[RSB_GITMARKS_WAY_MAX + NAMES_MAX];
 	const size_t n_root = strlen(mountpoint);
+	size_t n;
 
 	if (path.size && path.data[0] == '/') {
 		/* Others are not shown, but for what was trusted and is the user's own. */
@@ -50,37 +37,45 @@ rsb_gitway_lead(const struct rsb_inode *dir, const char *mountpoint, struct rsb_
 			return;
 		path.data += n_root;
 		path.size -= n_root;
-		place.dir = rsb_inode_root(dir->set);
+		dir = rsb_inode_root(dir->set);
 	}
+	n = rsb_gitmarks_way(dir, paths);
+	if (!n)
+		return;
+	rsb_inodes_shared(dir->set)->git_led = 1;
 	while (path.size) {
 		const struct rsb_bytes name = next_name(&path);
 
+		/* There is no link on the way so far, or it is barred: ".." takes a name back. */
 		if (rsb_str_is(name, "..")) {
-			go_up(&place);
-		} else if (name.size && !rsb_str_is(name, ".") && place.n < NAMES_MAX) {
-			names[place.n++] = name;
-			rsb_gitmarks_note(&place, RSB_GITMARK_WAY);
+			n -= n > 1;
+		} else if (name.size && !rsb_str_is(name, ".") && n < RSB_ARRAY_SIZE(paths)) {
+			paths[n] = rsb_gitmarks_below(paths[n - 1], name);
+			rsb_gitmarks_note(dir->set, paths[n++], RSB_GITMARK_WAY);
 		}
 	}
-	rsb_gitmarks_note(&place, RSB_GITMARK_REPOSITORY);
+	rsb_gitmarks_note(dir->set, paths[n - 1], RSB_GITMARK_REPOSITORY);
 }
 
 bool
 rsb_gitway_is_over(const struct rsb_inode *dir, struct rsb_bytes name)
 {
-	const struct rsb_gitmarks_place place = { .dir = dir, .names = &name, .n = 1 };
-
-	return rsb_gitmarks_of(&place, RSB_GITMARK_WAY);
+	return rsb_inodes_shared(dir->set)->git_led &&
+	       rsb_gitmarks_of(
+		       dir->set, rsb_gitmarks_below(rsb_gitmarks_path(dir), name), RSB_GITMARK_WAY);
 }
 
 bool
 rsb_gitway_ends_at(const struct rsb_inode *dir, struct rsb_bytes name)
 {
-	const struct rsb_gitmarks_place place = { .dir = dir, .names = &name, .n = 1 };
+	uint64_t path;
 
+	/* As for every file on a mount without any. */
+	if (!rsb_inodes_shared(dir->set)->git_led)
+		return false;
+	path = rsb_gitmarks_below(rsb_gitmarks_path(dir), name);
 	/* Or every file would be, where nobody knows where that is. */
-	return rsb_gitmarks_of(&place, RSB_GITMARK_REPOSITORY | RSB_GITMARK_NOWHERE) ==
-	       RSB_GITMARK_REPOSITORY;
+	return path && rsb_gitmarks_of(dir->set, path, RSB_GITMARK_REPOSITORY);
 }
 
 bool

@@ -22,8 +22,9 @@
 struct rsb_guard_view;
 
 /*
- * handle shows view, which is taken also on failure. -EBUSY: another text of it is shown. -ENFILE
- * over RSB_GUARDOPEN_MAX: other files that are open have to be closed first.
+ * handle shows view, which is taken also on failure, or what it shows already. -EBUSY: another text
+ * of the file is shown. -ENFILE over RSB_GUARDOPEN_MAX: others that are open have to be closed
+ * first.
  */
 rsb_nodiscard int rsb_guardopen_show(
 	struct rsb_fs *fs, struct rsb_handle *handle, struct rsb_guard_view *view);

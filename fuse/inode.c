@@ -96,6 +96,7 @@ restore(struct rsb_inodes *inodes, uint32_t index)
 	inode->parent = shared->parent;
 	inode->depth_least = shared->depth_least;
 	inode->git_seen = shared->git_seen;
+	inode->dir_names = UINT64_MAX;
 	/* What the kernel keeps of it nobody knows. */
 	inode->kernel_gen = shared->n_kernel ? 1 : 0;
 	return 0;
@@ -119,6 +120,8 @@ rsb_inodes_new(struct rsb_shared *shared, rsb_inode_forget_fn forget, void *arg,
 	if (!inodes->by_index || !inode_new(inodes, ROOT_INDEX, 1, false))
 		return -ENOMEM;
 	rsb_inode_root(inodes)->git_seen = shared->nodes[ROOT_INDEX].git_seen;
+	if (shared->head.n_node > ROOT_INDEX)
+		rsb_inode_root(inodes)->dir_names = UINT64_MAX;
 	rsb_shared_recover_nodes(shared);
 	r = rsb_namestore_new(shared, &inodes->names);
 	if (r >= 0)
@@ -326,6 +329,7 @@ rsb_inode_replace(struct rsb_inode **inode)
 	old_shared->n_given = 0;
 	old->left = true;
 	rsb_inode_note_git(new, old->git_seen);
+	new->dir_names = old->dir_names;
 	*inode = rsb_inode_ref(new);
 	rsb_inode_unref(old);
 	return 0;

@@ -60,6 +60,7 @@ struct rsb_inode {
 	const char *name;     /* of fuse/namestore.h; NULL: none in the life of this process */
 	uint32_t first_alias; /* of fuse/alias.h; 0: none */
 	uint32_t depth_least; /* the least rsb_seen_depth() that any of its hints stood for */
+	uint64_t dir_names;   /* directory: bits of what directories in it were called */
 
 	uint32_t git_seen;                /* of fuse/gitplace.h, as the next */
 	struct rsb_gitplaces *git_places; /* hints before this one; NULL: none that matter */

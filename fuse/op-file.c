@@ -14,6 +14,7 @@
 #include "fuse/ops.h"
 #include "fuse/push.h"
 #include "fuse/reply.h"
+#include "fuse/seen.h"
 #include "fuse/send.h"
 #include "fuse/wrote.h"
 
@@ -261,6 +262,9 @@ on_create(struct rsb_fop *fop, int r, const void *rep)
 
 	if (r >= 0) {
 		r = rsb_inode_given(fs->inodes, entry->id, &entry->attr, &inode);
+		/* A hostile sidecar may name a directory of the kernel's. */
+		if (r >= 0)
+			r = rsb_seen_settle(&inode, fop->inode, name);
 		if (r >= 0)
 			r = rsb_handle_open(fs->handles, inode, fop->fi.fh, fop->fi.flags, &handle);
 		if (r < 0)

@@ -193,7 +193,11 @@ on_made(struct rsb_fop *fop, int r, const void *rep)
 
 	if (r >= 0)
 		r = rsb_inode_given(fs->inodes, entry->id, &entry->attr, &inode);
+	/* A hostile sidecar may name a directory of the kernel's. */
+	if (r >= 0)
+		r = rsb_seen_settle(&inode, fop->inode, rsb_bytes_str(fop->name));
 	if (r < 0) {
+		rsb_inode_unref(inode);
 		rsb_names_drop(fs->names, fop->inode, rsb_bytes_str(fop->name));
 		rsb_reply_err(fop, r);
 		return;
@@ -273,7 +277,11 @@ on_link(struct rsb_fop *fop, int r, const void *rep)
 
 	if (r >= 0)
 		r = rsb_inode_given(fs->inodes, entry->id, &entry->attr, &inode);
+	/* A hostile sidecar may name a directory of the kernel's. */
+	if (r >= 0)
+		r = rsb_seen_settle(&inode, fop->inode, rsb_bytes_str(fop->name));
 	if (r < 0) {
+		rsb_inode_unref(inode);
 		rsb_names_drop(fs->names, fop->inode, rsb_bytes_str(fop->name));
 		rsb_reply_err(fop, r);
 		return;
@@ -379,6 +387,8 @@ on_rename(struct rsb_fop *fop, int r, const void *rep)
 	const struct rsb_rename_rep *got = rep;
 	struct rsb_bytes name = rsb_bytes_str(fop->name);
 	struct rsb_bytes newname = rsb_bytes_str(fop->newname);
+	const bool is_dir = rsb_seen_has_dir(fop->inode, name);
+	const bool over_dir = rsb_seen_has_dir(fop->other, newname);
 	struct rsb_inode *moved = NULL;
 	struct rsb_inode *over;
 
@@ -391,6 +401,9 @@ on_rename(struct rsb_fop *fop, int r, const void *rep)
 	}
 	rsb_fop_changed(fop, &got->dir, &got->newdir);
 	over = got->over_id ? rsb_inode_by_id(fs->inodes, got->over_id) : NULL;
+	/* Said by a hostile sidecar, it would be given to the kernel at two places. */
+	if (over && rsb_seen_elsewhere(over, fop->other, newname))
+		over = NULL;
 	if (over)
 		rsb_fs_learn(fs, over, &got->over, fop->since);
 	rsb_judge_moved(
@@ -398,7 +411,8 @@ on_rename(struct rsb_fop *fop, int r, const void *rep)
 	if (!rsb_writer_is_git(rsb_fop_pid(fop)))
 		rsb_judge_meant(fs, fop->inode, fop->name, fop->other, fop->newname);
 	/* The table may know another file under the name than the one that was there. */
-	if (moved && moved->wire.ino != got->attr.ino)
+	if (moved &&
+		(moved->wire.ino != got->attr.ino || rsb_seen_elsewhere(moved, fop->inode, name)))
 		moved = NULL;
 	if (moved) {
 		rsb_seen_moved(moved, fop->inode, name, fop->other, newname);
@@ -409,8 +423,7 @@ on_rename(struct rsb_fop *fop, int r, const void *rep)
 	} else {
 		/* Its ctime has moved, and nobody can say whose that is. */
 		rsb_fs_drop_locked(fs);
-		rsb_seen_moved_all(
-			fs->inodes, fop->inode, name, fop->other, newname, S_ISDIR(got->attr.mode));
+		rsb_seen_moved_all(fs->inodes, fop->inode, name, fop->other, newname, is_dir);
 		move_open_files(fop);
 		rsb_judge_placed_at(fs, fop->other, fop->newname);
 	}
@@ -423,10 +436,10 @@ on_rename(struct rsb_fop *fop, int r, const void *rep)
 		rsb_fs_name(fs, fop->inode, name, over, fop->since);
 	} else {
 		rsb_names_drop(fs->names, fop->inode, name);
-		rsb_seen_moved_all(
-			fs->inodes, fop->other, newname, fop->inode, name, S_ISDIR(got->over.mode));
+		rsb_seen_moved_all(fs->inodes, fop->other, newname, fop->inode, name, over_dir);
 	}
-	if (!moved || S_ISDIR(moved->attr.mode) || fop->flags & RENAME_EXCHANGE)
+	/* Else the whole table would be gone through for each file that is saved. */
+	if (is_dir || (over_dir && fop->flags & RENAME_EXCHANGE))
 		rsb_guard_renamed(fs);
 	rsb_inode_unref(moved);
 	rsb_reply_err(fop, 0);

@@ -101,6 +101,17 @@ rsb_seen_restore(struct rsb_inode *inode)
 
 /* ---- places ---- */
 
+/* In rsb_inode.dir_names. */
+static uint64_t
+bit_of(struct rsb_bytes name)
+{
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+	for (size_t i = 0; i < name.size; i++)
+		hash = (hash ^ name.data[i]) * UINT64_C(0x100000001b3);
+	return UINT64_C(1) << (hash >> 58);
+}
+
 /* For the next process, and the next sidecar. -ENOSPC: nothing has changed. */
 static int
 note_seen(struct rsb_inode *inode, struct rsb_inode *parent, struct rsb_bytes name)
@@ -111,6 +122,8 @@ note_seen(struct rsb_inode *inode, struct rsb_inode *parent, struct rsb_bytes na
 	uint64_t word;
 	int r;
 
+	if (S_ISDIR(inode->attr.mode))
+		parent->dir_names |= bit_of(name);
 	r = rsb_namestore_put(names, name, &word);
 	if (r < 0)
 		return r;
@@ -184,6 +197,12 @@ rsb_seen_moved_all(struct rsb_inodes *inodes, const struct rsb_inode *parent, st
 		return;
 	while ((inode = rsb_inode_next(inodes, &cursor)))
 		rsb_seen_moved(inode, parent, name, newparent, newname);
+}
+
+bool
+rsb_seen_has_dir(const struct rsb_inode *parent, struct rsb_bytes name)
+{
+	return parent->dir_names & bit_of(name);
 }
 
 int

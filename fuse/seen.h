@@ -31,6 +31,8 @@ void rsb_seen_moved(struct rsb_inode *inode, const struct rsb_inode *parent, str
 /* A rename of what nobody looked up: whatever was seen as name in parent lies there now. */
 void rsb_seen_moved_all(struct rsb_inodes *inodes, const struct rsb_inode *parent,
 	struct rsb_bytes name, struct rsb_inode *newparent, struct rsb_bytes newname, bool is_dir);
+/* false: no directory was ever seen as name in parent, whatever the sidecar says it is. */
+bool rsb_seen_has_dir(const struct rsb_inode *parent, struct rsb_bytes name);
 /*
  * How many directories below the root its parent is, by the hints: 0 for what lies in the root.
  * An inode with several names, or one that was moved, counts as where it lay least deep, and so

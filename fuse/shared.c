@@ -5,6 +5,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "util/secret.h"
+
 static int
 map(int fd, struct rsb_shared **ret_shared)
 {
@@ -23,13 +25,19 @@ rsb_shared_new(struct rsb_shared **ret_shared, int *ret_fd)
 {
 	rsb_autoclose int fd = memfd_create("rsb-mount", MFD_CLOEXEC);
 	struct rsb_shared *shared = NULL;
+	uint64_t salt;
 	int r;
 
 	if (fd < 0 || ftruncate(fd, sizeof(*shared)) < 0)
 		return -errno;
-	r = map(fd, &shared);
+	do {
+		r = rsb_random(&salt, sizeof(salt));
+	} while (r >= 0 && !salt);
+	if (r >= 0)
+		r = map(fd, &shared);
 	if (r < 0)
 		return r;
+	shared->git_salt = salt;
 	shared->head.magic = RSB_SHARED_MAGIC;
 	shared->head.size = sizeof(*shared);
 	shared->head.n_node = 1;

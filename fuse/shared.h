@@ -21,7 +21,7 @@
 #include "util/cleanup.h"
 
 /* Goes up with every change of the layout: another build may take the memory over. */
-#define RSB_SHARED_MAGIC UINT64_C(0x7273626d61703039)
+#define RSB_SHARED_MAGIC UINT64_C(0x7273626d61703130)
 #define RSB_SHARED_FLIGHTS_MAX 16384u /* requests of the kernel under way */
 #define RSB_SHARED_CALLS_MAX (2u * RSB_CALLS_MAX)
 #define RSB_SHARED_NAME_PIECE 16u
@@ -201,7 +201,9 @@ struct rsb_shared {
 	struct rsb_shared_call calls[RSB_SHARED_CALLS_MAX];
 	struct rsb_shared_node nodes[RSB_NODES_MAX + 1];             /* 0 is nobody, 1 the root */
 	struct rsb_shared_alias aliases[RSB_SHARED_ALIASES_MAX + 1]; /* 0 is none */
-	uint8_t git_marks[RSB_SHARED_MARK_BITS / 8];                 /* of fuse/gitmarks.h */
+	uint64_t git_salt; /* of fuse/gitmarks.h, as the next; never 0 */
+	uint8_t git_marks[RSB_SHARED_MARK_BITS / 8];
+	uint32_t git_led; /* of fuse/gitway.h: something led git somewhere */
 	uint8_t names[RSB_SHARED_NAME_PIECES_MAX * RSB_SHARED_NAME_PIECE];
 	uint32_t block_next[RSB_SHARED_BLOCKS_MAX];
 	uint8_t blocks[RSB_SHARED_BLOCKS_MAX][RSB_SHARED_BLOCK];

@@ -99,6 +99,31 @@ def test_lookups(world):
         check(memory(pid) - before < 200 << 20, f"{memory(pid) - before >> 20} MiB more")
 
 
+INSIDE = """
+import contextlib, os, sys
+root = os.getcwd()
+os.chdir("d-deep/d-inside")
+where = os.getcwd()
+makes = {"mkdir": lambda: os.mkdir(root + "/d-made"), "mknod": lambda: os.mkfifo(root + "/f-made"),
+         "create": lambda: os.open(root + "/f-made", os.O_CREAT | os.O_WRONLY),
+         "symlink": lambda: os.symlink("x", root + "/f-made")}
+with contextlib.suppress(OSError):
+    makes[sys.argv[1]]()
+with contextlib.suppress(OSError):
+    os.stat(root + ("/d-made" if sys.argv[1] == "mkdir" else "/f-made"))
+sys.exit(where != os.getcwd())
+"""
+
+
+def test_what_is_made_is_a_directory_that_somebody_is_in(world):
+    with hostile(world) as box:
+        pid = box.status()["pid"]
+        for way in ("mkdir", "mknod", "create", "symlink"):
+            r = there(box, ["python3", "-c", INSIDE, way])
+            check(r.returncode == 0, f"{way}: it was moved, {r.stderr!r:.300}")
+            goes_on(box, pid)
+
+
 def test_commands(world):
     with hostile(world) as box:
         pid = box.status()["pid"]

@@ -148,8 +148,27 @@ look_up(struct far_end *far, const struct rsb_call_head *head)
 	(void)snprintf(node->name, sizeof(node->name), "%.*s", (int)req.name.size, req.name.data);
 	if (hostile_lookup(far, head, node->name))
 		return;
+	if (strcmp(node->name, "d-made") == 0 || strcmp(node->name, "f-made") == 0) {
+		far_end_reply(far, head, -ENOENT, NULL);
+		return;
+	}
 	rep.id = req.id;
 	rep.attr = hostile_attr(req.id, strncmp(node->name, "d-", 2) == 0);
+	far_end_reply(far, head, 0, &rep);
+}
+
+/* What is made is a directory that was looked up long ago. */
+static void
+make(struct far_end *far, const struct rsb_call_head *head)
+{
+	const struct hostile *hostile = of(far);
+	struct rsb_entry_rep rep = { .dir = hostile_attr(1, true) };
+	size_t n = rsb_min(hostile->n_node, (size_t)NAMES_MAX);
+
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(hostile->nodes[i].name, "d-inside") == 0)
+			rep.id = hostile->nodes[i].id;
+	rep.attr = hostile_attr(rep.id, true);
 	far_end_reply(far, head, 0, &rep);
 }
 
@@ -317,6 +336,9 @@ answer(struct far_end *far, const struct rsb_call_head *head)
 		far_end_reply(far, head, 0, &root);
 	else if (head->op == RSB_OP_readdir)
 		list(far, head);
+	else if (head->op == RSB_OP_mkdir || head->op == RSB_OP_mknod ||
+		 head->op == RSB_OP_create || head->op == RSB_OP_symlink)
+		make(far, head);
 	else if (head->op == RSB_OP_spawn)
 		run(far, head);
 	else if (head->op == RSB_OP_wait)

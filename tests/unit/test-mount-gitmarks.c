@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
+#include <time.h>
 
 #include "fuse/gitway.h"
 #include "tests/unit/gitworld.h"
@@ -159,6 +160,99 @@ START_TEST(a_link_called_git_leads_to_a_repository)
 }
 END_TEST
 
+/* Which bits stand for it the sandbox could choose so that all else stands there too. */
+START_TEST(what_something_leads_to_is_kept_from_git_whatever_else_is_noted)
+{
+	struct world w;
+	struct rsb_inode *root;
+
+	world_new(&w);
+	root = rsb_inode_root(w.inodes);
+	rsb_gitway_lead(root, "/m", rsb_bytes_str("odd"));
+	memset(w.shared->git_marks, 0xff, sizeof(w.shared->git_marks));
+	ck_assert_int_eq(kind(given(&w, S_IFREG, NULL, "odd"), NULL), RSB_GIT_AWAY);
+	world_free(&w);
+}
+END_TEST
+
+START_TEST(nobody_can_work_out_which_bits_stand_for_a_place)
+{
+	struct world w[2];
+
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(w); i++) {
+		world_new(&w[i]);
+		rsb_gitway_lead(rsb_inode_root(w[i].inodes), "/m", rsb_bytes_str("odd"));
+	}
+	ck_assert_mem_ne(
+		w[0].shared->git_marks, w[1].shared->git_marks, sizeof(w[0].shared->git_marks));
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(w); i++)
+		world_free(&w[i]);
+}
+END_TEST
+
+static int64_t
+cpu_ns(void)
+{
+	struct timespec now;
+
+	ck_assert_int_eq(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now), 0);
+	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+/* What a way of n directories costs, and a link at its end. */
+static int64_t
+cost_of(struct rsb_inode *root, const struct rsb_inode *link, size_t n)
+{
+	RSB_CLEANUP(rsb_buf_done) struct rsb_buf way = { 0 };
+	const int64_t began = cpu_ns();
+
+	for (size_t i = 0; i < n; i++)
+		ck_assert_int_ge(rsb_buf_printf(&way, "a/"), 0);
+	for (size_t i = 0; i < 50; i++) {
+		rsb_gitway_lead(root, "/m", rsb_buf_view(&way));
+		ck_assert(!rsb_gitplace_is_link(link));
+	}
+	return cpu_ns() - began;
+}
+
+/* Not the square of it, which would be a hundred times as much here. */
+START_TEST(a_long_way_costs_what_it_is_long)
+{
+	struct rsb_inode *links[2], *dir = NULL;
+	const size_t depths[] = { 200, 2000 };
+	struct world w;
+
+	world_new(&w);
+	for (size_t i = 0, depth = 0; i < RSB_ARRAY_SIZE(depths); i++) {
+		for (; depth < depths[i]; depth++)
+			dir = given(&w, S_IFDIR, dir, "b");
+		links[i] = given(&w, S_IFLNK, dir, "l");
+	}
+	ck_assert_int_lt(cost_of(rsb_inode_root(w.inodes), links[1], depths[1]),
+		40 * cost_of(rsb_inode_root(w.inodes), links[0], depths[0]));
+	world_free(&w);
+}
+END_TEST
+
+START_TEST(a_link_far_below_directories_called_modules)
+{
+	struct rsb_inode *dir = NULL, *plain = NULL;
+	struct world w;
+
+	world_new(&w);
+	for (size_t i = 0; i < 100; i++) {
+		dir = given(&w, S_IFDIR, dir, "modules");
+		plain = given(&w, S_IFDIR, plain, "plain");
+	}
+	ck_assert(rsb_gitplace_is_link(given(&w, S_IFLNK, dir, "l")));
+	ck_assert(!rsb_gitplace_is_link(given(&w, S_IFLNK, plain, "l")));
+	/* Not far below no repository. */
+	dir = given(&w, S_IFDIR, NULL, "modules");
+	ck_assert(!rsb_gitplace_is_link(given(&w, S_IFLNK, dir, "l")));
+	world_free(&w);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -168,6 +262,10 @@ main(void)
 		where_nobody_knows_is_anywhere,
 		what_something_leads_to_is_a_repository,
 		a_link_called_git_leads_to_a_repository,
+		what_something_leads_to_is_kept_from_git_whatever_else_is_noted,
+		nobody_can_work_out_which_bits_stand_for_a_place,
+		a_long_way_costs_what_it_is_long,
+		a_link_far_below_directories_called_modules,
 	};
 
 	return unit_run("mount-gitmarks", tests, RSB_ARRAY_SIZE(tests));

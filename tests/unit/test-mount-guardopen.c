@@ -77,6 +77,25 @@ end(struct house *h, struct rsb_handle *handle)
 	rsb_handle_unref(h->fs.handles, handle);
 }
 
+START_TEST(what_is_open_shows_one_text_to_its_end)
+{
+	struct house h;
+	struct rsb_inode *inode;
+	struct rsb_handle *handle;
+
+	house_new(&h);
+	inode = given(&h.world, 5, 100);
+	handle = opened(&h, inode, O_RDONLY);
+	ck_assert_int_eq(show(&h, handle, 10, 'a'), 0);
+	ck_assert_int_eq(show(&h, handle, 20, 'b'), 0);
+	ck_assert_uint_eq(handle->view->size, 10);
+	ck_assert_uint_eq(handle->view->data[0], 'a');
+	end(&h, handle);
+	rsb_inode_unref(inode);
+	house_free(&h);
+}
+END_TEST
+
 START_TEST(one_text_is_shown_at_a_time)
 {
 	struct house h;
@@ -203,6 +222,7 @@ int
 main(void)
 {
 	const TTest *const tests[] = {
+		what_is_open_shows_one_text_to_its_end,
 		one_text_is_shown_at_a_time,
 		who_writes_reads_nothing_that_others_have_mapped,
 		a_text_that_went_with_a_crash_is_another,

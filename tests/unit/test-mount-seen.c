@@ -197,6 +197,43 @@ START_TEST(a_directory_that_moves_after_a_crash_is_still_that_one)
 }
 END_TEST
 
+START_TEST(knows_where_no_directory_was)
+{
+	struct world w;
+	struct rsb_inode *root, *dir, *deep, *file, *new;
+	struct rsb_inodes *killed;
+
+	world_new(&w);
+	root = rsb_inode_root(w.inodes);
+	dir = given_dir(&w, 5);
+	deep = given_dir(&w, 6);
+	file = given(&w, 7, 102);
+	rsb_seen_hint(file, root, rsb_bytes_str("file"));
+	rsb_seen_hint(dir, root, rsb_bytes_str("dir"));
+	rsb_seen_hint(deep, dir, rsb_bytes_str("deep"));
+	ck_assert(!rsb_seen_has_dir(root, rsb_bytes_str("file")));
+	ck_assert(rsb_seen_has_dir(root, rsb_bytes_str("dir")));
+	ck_assert(rsb_seen_has_dir(dir, rsb_bytes_str("deep")));
+	/* Moved away, it may have come back. */
+	rsb_seen_moved(deep, dir, rsb_bytes_str("deep"), root, rsb_bytes_str("x"));
+	ck_assert(rsb_seen_has_dir(dir, rsb_bytes_str("deep")));
+	ck_assert(rsb_seen_has_dir(root, rsb_bytes_str("x")));
+	/* Moved by the sandbox it is another node, and has what it had. */
+	new = rsb_inode_ref(dir);
+	ck_assert_int_eq(rsb_inode_replace(&new), 0);
+	ck_assert(rsb_seen_has_dir(new, rsb_bytes_str("deep")));
+	rsb_inode_looked_up(new);
+	rsb_seen_hint(new, root, rsb_bytes_str("dir"));
+	/* What the process of before saw nobody knows. */
+	killed = w.inodes;
+	ck_assert_int_eq(rsb_inodes_new(w.shared, on_forget, &w, &w.inodes), 0);
+	ck_assert(rsb_seen_has_dir(rsb_inode_root(w.inodes), rsb_bytes_str("dir")));
+	ck_assert(rsb_seen_has_dir(rsb_inode_by_id(w.inodes, 5), rsb_bytes_str("deep")));
+	rsb_inodes_free(killed);
+	world_free(&w);
+}
+END_TEST
+
 START_TEST(hints_that_make_a_circle_keep_nothing)
 {
 	struct world w;
@@ -224,6 +261,7 @@ main(void)
 		a_directory_stays_as_long_as_what_was_seen_in_it,
 		a_directory_that_was_moved_is_another_node,
 		a_directory_that_moves_after_a_crash_is_still_that_one,
+		knows_where_no_directory_was,
 		hints_that_make_a_circle_keep_nothing,
 	};
 
