@@ -47,9 +47,13 @@ rsb_writer_of(pid_t pid, const struct rsb_inode *inode, int flags)
 {
 	if (!rsb_writer_is_git(pid))
 		return RSB_WRITER_PROGRAM;
-	if (inode->name && rsb_str_ends_with(inode->name, ".lock"))
-		return RSB_WRITER_GIT_LOCK;
-	return flags & O_EXCL ? RSB_WRITER_GIT_FRESH : RSB_WRITER_GIT;
+	if (!(flags & O_EXCL))
+		return RSB_WRITER_GIT;
+	/* A file of a commit may be called so, and is opened to be written alone. */
+	return inode->name && rsb_str_ends_with(inode->name, ".lock") &&
+			       (flags & O_ACCMODE) == O_RDWR
+		       ? RSB_WRITER_GIT_LOCK
+		       : RSB_WRITER_GIT_FRESH;
 }
 
 bool

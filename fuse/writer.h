@@ -27,7 +27,7 @@ enum rsb_writer {             /* a later one is trusted in less */
 
 /* pid: 0 if it is not known. */
 bool rsb_writer_is_git(pid_t pid);
-/* flags: of open(2), 0 if it was open. */
+/* flags: of the open(2) of what it writes to, 0 without one. */
 enum rsb_writer rsb_writer_of(pid_t pid, const struct rsb_inode *inode, int flags);
 /* Whether git, told by its user to, writes a file of that kind so. */
 bool rsb_writer_means_it(enum rsb_writer writer, enum rsb_git_kind kind);
