@@ -62,7 +62,8 @@ rsb_writer_means_it(enum rsb_writer writer, enum rsb_git_kind kind)
 	/* Git makes none of these, but for the hooks of a template. */
 	if (kind == RSB_GIT_HOOK || kind == RSB_GIT_ATTRIBUTES || kind == RSB_GIT_REMOTE)
 		return writer == RSB_WRITER_PROGRAM;
-	if (kind == RSB_GIT_CONFIG || kind == RSB_GIT_ALTERNATES || kind == RSB_GIT_RERERE)
+	if (kind == RSB_GIT_CONFIG || kind == RSB_GIT_ALTERNATES || kind == RSB_GIT_RERERE ||
+		kind == RSB_GIT_TODO || kind == RSB_GIT_OPTS || kind == RSB_GIT_AUTHOR)
 		return writer <= RSB_WRITER_GIT_LOCK;
 	return writer != RSB_WRITER_GIT_FRESH;
 }
