@@ -10,7 +10,8 @@
  *
  * By /proc/PID/exe (proc(5)), which cannot be read of a process of another user, or of one that
  * the mount's namespace of processes does not have: then it may be git. Who asks waits for the
- * answer, so it is the one. Git under another name counts as any program.
+ * answer, so it is the one. Git under another name counts as any program, and so does one that is
+ * not git's and lies among git's (git-lfs, where a distribution puts it there).
  */
 
 #include <sys/types.h>

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "fuse/gitplace.h"
@@ -332,6 +333,57 @@ START_TEST(git_is_told_by_how_it_opens_a_lock)
 }
 END_TEST
 
+/* A program of that many bytes more than cat(1), running, is taken for git. */
+static bool
+is_git_at(const char *dir, const char *name, const char *more)
+{
+	char command[512];
+	char path[128];
+	pid_t pid;
+	bool is_git;
+	int pipes[2];
+	char c;
+
+	(void)snprintf(path, sizeof(path), "%s/%s", dir, name);
+	(void)snprintf(command, sizeof(command), "cp \"$(command -v cat)\" %s && printf '%s' >> %s",
+		path, more, path);
+	ck_assert_int_eq(system(command), 0);
+	ck_assert_int_eq(pipe(pipes), 0);
+	pid = fork();
+	ck_assert_int_ge(pid, 0);
+	if (pid == 0) {
+		/* Its first byte says that it runs. */
+		if (dup2(pipes[1], STDOUT_FILENO) >= 0 && close(pipes[0]) == 0 &&
+			close(pipes[1]) == 0)
+			execl(path, name, "/dev/zero", NULL);
+		_exit(1);
+	}
+	ck_assert_int_eq(close(pipes[1]), 0);
+	ck_assert_int_eq(read(pipes[0], &c, 1), 1);
+	is_git = rsb_writer_is_git(pid);
+	ck_assert_int_eq(close(pipes[0]), 0);
+	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+	return is_git;
+}
+
+START_TEST(what_lies_among_gits_programs_may_be_another)
+{
+	char dir[] = "/tmp/rsb-wrote-XXXXXX";
+	char core[sizeof(dir) + sizeof("/git-core")];
+
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	(void)snprintf(core, sizeof(core), "%s/git-core", dir);
+	ck_assert_int_eq(mkdir(core, 0700), 0);
+	ck_assert(is_git_at(core, "git-lfs", "x"));
+	ck_assert(is_git_at(core, "git", ""));
+	ck_assert(is_git_at(core, "git-add", ""));
+	ck_assert(is_git_at(core, "git-remote-https", "x"));
+	ck_assert(!is_git_at(core, "git-lfs", "x"));
+	ck_assert(!is_git_at(dir, "git-add", "") && is_git_at(dir, "git", "xx"));
+	unit_remove_tree(dir);
+}
+END_TEST
+
 START_TEST(the_oldest_give_way)
 {
 	static uint8_t text[RSB_GITALLOW_MAX];
@@ -366,6 +418,7 @@ main(void)
 		a_local_rename_takes_it_along,
 		a_rename_moves_what_lies_there_alone,
 		git_is_told_by_how_it_opens_a_lock,
+		what_lies_among_gits_programs_may_be_another,
 		whoever_is_trusted_least_counts,
 		git_means_what_it_writes_when_it_is_told_to,
 		a_write_after_others_could_write_leaves_it_unknown,
