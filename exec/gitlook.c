@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "keeper/gitsteps.h"
 #include "util/cleanup.h"
 #include "util/fd.h"
 #include "util/str.h"
@@ -84,8 +85,7 @@ look_at_marks(struct look *look, const char *dir)
 static void
 look_at_repository(struct look *look, const char *dir, size_t level)
 {
-	static const char *const lists[] = { "hooks", "remotes", "branches", "sequencer",
-		"rebase-merge", "rebase-apply" };
+	static const char *const lists[] = { "hooks", "remotes", "branches" };
 	static const char *const more[] = { "modules", "worktrees" };
 
 	/* A directory of hooks, or of submodules whose names have slashes. */
@@ -97,13 +97,15 @@ look_at_repository(struct look *look, const char *dir, size_t level)
 	look_at(look, dir, "config");
 	look_at(look, dir, "config.worktree");
 	look_at(look, dir, "gitdir");
-	look_at(look, dir, "MERGE_RR");
-	look_at(look, dir, "BISECT_NAMES");
 	look_at(look, dir, "info/attributes");
 	look_at(look, dir, "objects/info/alternates");
 	look_at(look, dir, "objects/info/http-alternates");
 	for (size_t i = 0; i < RSB_ARRAY_SIZE(lists); i++)
 		look_at_all(look, dir, lists[i], LEVELS_MAX);
+	for (size_t i = 0; rsb_gitsteps_dirs[i]; i++)
+		look_at_all(look, dir, rsb_gitsteps_dirs[i], LEVELS_MAX);
+	for (size_t i = 0; rsb_gitsteps_files[i].name; i++)
+		look_at(look, dir, rsb_gitsteps_files[i].name);
 	for (size_t i = 0; i < RSB_ARRAY_SIZE(more); i++)
 		look_at_all(look, dir, more[i], level);
 }

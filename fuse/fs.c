@@ -13,6 +13,7 @@
 #include "fuse/revive.h"
 #include "fuse/seen.h"
 #include "fuse/send.h"
+#include "fuse/wrote.h"
 
 static void
 on_forget(void *arg, uint64_t id, uint64_t n)
@@ -258,6 +259,7 @@ rsb_fs_name(struct rsb_fs *fs, struct rsb_inode *dir, struct rsb_bytes name,
 		rsb_seen_hint(inode, dir, name);
 	else
 		rsb_judge_gone(fs, dir, name);
+	rsb_wrote_named(fs, dir, name, inode);
 	/* A change of the directory sent later may have undone what this reply tells. */
 	if (rsb_fs_keeps(fs, since) && dir->changed <= since) {
 		rsb_names_put(fs->names, dir, name, inode);

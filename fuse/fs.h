@@ -89,6 +89,7 @@ struct rsb_fs {
 	size_t ahead_size;       /* bytes read ahead and not given out */
 	struct rsb_list wrotes;  /* of struct rsb_wrote.age, the oldest first */
 	size_t wrote_size;       /* bytes of all those */
+	size_t n_wrote;
 	struct rsb_fs_stats stats;
 	struct rsb_statfs_rep statfs; /* the latest */
 	uint64_t statfs_ns;           /* when it came; 0: never */

@@ -9,7 +9,9 @@
 #include "fuse/guardopen.h"
 #include "fuse/judge.h"
 #include "fuse/notify.h"
+#include "fuse/writer.h"
 #include "keeper/gitnames.h"
+#include "keeper/gitpath.h"
 #include "keeper/gitsteps.h"
 
 struct rsb_guard_file {
@@ -316,6 +318,27 @@ rsb_guard_bars_link(struct rsb_fs *fs, const struct rsb_inode *inode)
 	if (fs->guard->off || !rsb_gitplace_is_link(inode))
 		return false;
 	rsb_judge_refuse(fs, inode, "a symbolic link in a repository");
+	return true;
+}
+
+/* Called so now, and never before or elsewhere, but by local programs. */
+static bool
+is_dot_git(const struct rsb_inode *link)
+{
+	return link->name && strcmp(link->name, ".git") == 0 && rsb_gitplace_is_sure(link);
+}
+
+bool
+rsb_guard_bars_way(struct rsb_fs *fs, const struct rsb_inode *inode, const char *target, pid_t pid)
+{
+	const size_t n_root = strlen(fs->config.mountpoint);
+
+	if (strncmp(target, fs->config.mountpoint, n_root) == 0)
+		target += n_root;
+	if (fs->guard->off || !rsb_gitpath_has_git(rsb_bytes_str(target)) || is_dot_git(inode) ||
+		!rsb_writer_is_git(pid))
+		return false;
+	rsb_judge_refuse(fs, inode, "a symbolic link into a repository");
 	return true;
 }
 

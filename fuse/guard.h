@@ -73,6 +73,12 @@ void rsb_guard_stat(const struct rsb_fs *fs, const struct rsb_inode *inode, stru
 bool rsb_guard_lags(const struct rsb_fs *fs, const struct rsb_inode *inode);
 /* A symbolic link that must not be followed. */
 bool rsb_guard_bars_link(struct rsb_fs *fs, const struct rsb_inode *inode);
+/*
+ * One that must not be followed by git, as pid may be: it is not called .git and leads to or below
+ * what is. No path in a commit does, so that git would write files of one into a repository by it.
+ */
+bool rsb_guard_bars_way(
+	struct rsb_fs *fs, const struct rsb_inode *inode, const char *target, pid_t pid);
 /* A directory was renamed: what a path in a file leads to may be another. */
 void rsb_guard_renamed(struct rsb_fs *fs);
 

@@ -133,12 +133,13 @@ is_own_place(const char *path)
 	return is_own;
 }
 
-/* What a local program wrote there, and nowhere else. */
+/* What a local program wrote there, and nowhere else, and what the sandbox has not put there. */
 static bool
 get_own(const struct question *q, const struct rsb_inode *inode, struct rsb_bytes *ret_text)
 {
-	return rsb_buf_len(&q->path) && is_own_place(path_of(q)) &&
-	       rsb_wrote_at(inode, path_of(q), ret_text) && ret_text->size <= RSB_GITALLOW_MAX &&
+	return rsb_buf_len(&q->path) && is_own_place(path_of(q)) && rsb_gitplace_is_sure(inode) &&
+	       rsb_gitplace_is_sure(q->place.dir) && rsb_wrote_at(inode, path_of(q), ret_text) &&
+	       ret_text->size <= RSB_GITALLOW_MAX &&
 	       rsb_writer_means_it(rsb_wrote_by(inode), q->place.kind);
 }
 
@@ -343,16 +344,16 @@ void
 rsb_judge_moved(struct rsb_fs *fs, const struct rsb_inode *dir, const char *name,
 	const struct rsb_inode *newdir, const char *newname, bool swap)
 {
-	const bool is_sure = rsb_gitplace_is_sure(newdir);
 	RSB_CLEANUP(rsb_buf_done) struct rsb_buf from = { .max = RSB_PATH_MAX + 1 };
 	RSB_CLEANUP(rsb_buf_done) struct rsb_buf to = { .max = RSB_PATH_MAX + 1 };
 
 	if ((!rsb_gitcopy_count(fs->judge->trust) && rsb_list_empty(&fs->wrotes)) ||
 		rsb_seen_path(dir, name, &from) < 0 || rsb_seen_path(newdir, newname, &to) < 0)
 		return;
-	rsb_wrote_moved(fs, (const char *)rsb_buf_head(&from), (const char *)rsb_buf_head(&to),
-		swap, is_sure);
-	if (swap || !is_sure || !rsb_gitplace_is_sure(dir))
+	rsb_wrote_moved(fs,
+		&(struct rsb_wrote_name){ dir, name, (const char *)rsb_buf_head(&from) },
+		&(struct rsb_wrote_name){ newdir, newname, (const char *)rsb_buf_head(&to) }, swap);
+	if (swap || !rsb_gitplace_is_sure(newdir) || !rsb_gitplace_is_sure(dir))
 		return;
 	if (rsb_gitcopy_move(fs->judge->trust, (const char *)rsb_buf_head(&from),
 		    (const char *)rsb_buf_head(&to)) < 0)

@@ -195,7 +195,7 @@ op_setattr(
 
 /* The target as local programs may see it, or the errno that they get. */
 static int
-map_target(struct rsb_fs *fs, struct rsb_inode *inode, char **ret_target)
+map_target(struct rsb_fs *fs, struct rsb_inode *inode, pid_t pid, char **ret_target)
 {
 	struct rsb_target_place place = {
 		.workspace = fs->workspace ? fs->workspace : "",
@@ -209,6 +209,8 @@ map_target(struct rsb_fs *fs, struct rsb_inode *inode, char **ret_target)
 	r = rsb_seen_depth(inode);
 	place.depth = r < 0 ? 0 : (size_t)r;
 	r = rsb_target_map(&place, rsb_bytes_str(inode->target), ret_target);
+	if (r >= 0 && rsb_guard_bars_way(fs, inode, *ret_target, pid))
+		return -EACCES;
 	if (r >= 0)
 		rsb_gitplace_follow(inode, fs->config.mountpoint, rsb_bytes_str(*ret_target));
 	if (r != -EACCES)
@@ -229,7 +231,7 @@ reply_target(fuse_req_t req, struct rsb_inode *inode)
 	rsb_autofree char *target = NULL;
 	int r;
 
-	r = map_target(rsb_fop_fs(req), inode, &target);
+	r = map_target(rsb_fop_fs(req), inode, fuse_req_ctx(req)->pid, &target);
 	if (r < 0)
 		rsb_reply_req_err(req, r);
 	else

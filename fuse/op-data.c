@@ -263,7 +263,7 @@ op_write(fuse_req_t req, fuse_ino_t nodeid, const char *data, size_t size, off_t
 		r = take_data(fs, handle, (uint64_t)offset, bytes, fi->writepage);
 	if (r >= 0 && !fi->writepage && !rsb_fop_is_old(fs) && handle->inode->wrote)
 		rsb_wrote_put(fs, handle->inode, (uint64_t)offset, bytes, handle->wbuf.append,
-			rsb_writer_of(fuse_req_ctx(req)->pid, handle->inode, 0));
+			rsb_writer_of(fuse_req_ctx(req)->pid, handle->inode, handle->flags));
 	if (r < 0) {
 		rsb_reply_req_err(req, r);
 		return;

@@ -283,6 +283,8 @@ on_create(struct rsb_fop *fop, int r, const void *rep)
 	rsb_fs_learn(fs, inode, &entry->attr, fop->since);
 	if (!entry->attr.size)
 		began_empty(fop, inode);
+	else
+		rsb_wrote_drop(inode);
 	if (rsb_reply_create(fop, fop->inode, inode, handle) < 0)
 		forget_handle(fs, handle);
 	rsb_inode_unref(inode);

@@ -5,24 +5,52 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "util/str.h"
 
+static bool
+begins_with(const char *name, const char *start)
+{
+	return strncmp(name, start, strlen(start)) == 0;
+}
+
+/*
+ * Of the directory of those that git runs itself, where some distributions have others too: a
+ * builtin is git by another name, a link or a copy; without git there nobody can say.
+ */
+static bool
+is_of_core(pid_t pid, const char *dir, const char *name, off_t size)
+{
+	char path[sizeof("/proc//root/git") + 3 * sizeof(pid) + PATH_MAX];
+	struct stat git;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/root%s/git", (int)pid, dir);
+	return begins_with(name, "git-remote-") || begins_with(name, "git-http-") ||
+	       stat(path, &git) < 0 || git.st_size == size;
+}
+
 /* The program in PATH, or one of those that it runs itself. */
 static bool
-is_git_path(char *path)
+is_git_path(pid_t pid, char *path, off_t size)
 {
 	static const char gone[] = " (deleted)";
+	bool is_gone = false;
 	char *name;
 
-	if (rsb_str_ends_with(path, gone))
+	if (rsb_str_ends_with(path, gone)) {
 		path[strlen(path) - strlen(gone)] = '\0';
+		is_gone = true;
+	}
 	name = strrchr(path, '/');
 	if (!name)
 		return true;
 	*name++ = '\0';
-	return strcmp(name, "git") == 0 || rsb_str_ends_with(path, "/git-core");
+	if (strcmp(name, "git") == 0)
+		return true;
+	return rsb_str_ends_with(path, "/git-core") &&
+	       (is_gone || is_of_core(pid, path, name, size));
 }
 
 bool
@@ -30,16 +58,17 @@ rsb_writer_is_git(pid_t pid)
 {
 	char link[sizeof("/proc//exe") + 3 * sizeof(pid)];
 	char path[PATH_MAX + 1];
+	struct stat exe;
 	ssize_t n;
 
 	if (pid <= 0)
 		return true;
 	(void)snprintf(link, sizeof(link), "/proc/%d/exe", (int)pid);
 	n = readlink(link, path, sizeof(path) - 1);
-	if (n < 0)
+	if (n < 0 || stat(link, &exe) < 0)
 		return true;
 	path[n] = '\0';
-	return is_git_path(path);
+	return is_git_path(pid, path, exe.st_size);
 }
 
 enum rsb_writer
@@ -47,9 +76,13 @@ rsb_writer_of(pid_t pid, const struct rsb_inode *inode, int flags)
 {
 	if (!rsb_writer_is_git(pid))
 		return RSB_WRITER_PROGRAM;
-	if (inode->name && rsb_str_ends_with(inode->name, ".lock"))
-		return RSB_WRITER_GIT_LOCK;
-	return flags & O_EXCL ? RSB_WRITER_GIT_FRESH : RSB_WRITER_GIT;
+	if (!(flags & O_EXCL))
+		return RSB_WRITER_GIT;
+	/* A file of a commit may be called so, and is opened to be written alone. */
+	return inode->name && rsb_str_ends_with(inode->name, ".lock") &&
+			       (flags & O_ACCMODE) == O_RDWR
+		       ? RSB_WRITER_GIT_LOCK
+		       : RSB_WRITER_GIT_FRESH;
 }
 
 bool
@@ -58,7 +91,8 @@ rsb_writer_means_it(enum rsb_writer writer, enum rsb_git_kind kind)
 	/* Git makes none of these, but for the hooks of a template. */
 	if (kind == RSB_GIT_HOOK || kind == RSB_GIT_ATTRIBUTES || kind == RSB_GIT_REMOTE)
 		return writer == RSB_WRITER_PROGRAM;
-	if (kind == RSB_GIT_CONFIG || kind == RSB_GIT_ALTERNATES || kind == RSB_GIT_RERERE)
+	if (kind == RSB_GIT_CONFIG || kind == RSB_GIT_ALTERNATES || kind == RSB_GIT_RERERE ||
+		kind == RSB_GIT_TODO || kind == RSB_GIT_OPTS || kind == RSB_GIT_AUTHOR)
 		return writer <= RSB_WRITER_GIT_LOCK;
 	return writer != RSB_WRITER_GIT_FRESH;
 }

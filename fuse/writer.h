@@ -10,7 +10,8 @@
  *
  * By /proc/PID/exe (proc(5)), which cannot be read of a process of another user, or of one that
  * the mount's namespace of processes does not have: then it may be git. Who asks waits for the
- * answer, so it is the one. Git under another name counts as any program.
+ * answer, so it is the one. Git under another name counts as any program, and so does one that is
+ * not git's and lies among git's (git-lfs, where a distribution puts it there).
  */
 
 #include <sys/types.h>
@@ -27,7 +28,7 @@ enum rsb_writer {             /* a later one is trusted in less */
 
 /* pid: 0 if it is not known. */
 bool rsb_writer_is_git(pid_t pid);
-/* flags: of open(2), 0 if it was open. */
+/* flags: of the open(2) of what it writes to, 0 without one. */
 enum rsb_writer rsb_writer_of(pid_t pid, const struct rsb_inode *inode, int flags);
 /* Whether git, told by its user to, writes a file of that kind so. */
 bool rsb_writer_means_it(enum rsb_writer writer, enum rsb_git_kind kind);

@@ -49,6 +49,15 @@ drop_places(struct rsb_wrote *wrote)
 		drop_place(wrote, wrote->n_place - 1);
 }
 
+static void
+drop_at(struct rsb_wrote *wrote, const char *path)
+{
+	for (size_t i = wrote->n_place; i-- > 0;) {
+		if (strcmp(wrote->places[i], path) == 0)
+			drop_place(wrote, i);
+	}
+}
+
 /* Takes path; NULL: it is not known. */
 static void
 add_place(struct rsb_wrote *wrote, char *path)
@@ -59,6 +68,19 @@ add_place(struct rsb_wrote *wrote, char *path)
 		drop_place(wrote, 0);
 	wrote->places[wrote->n_place++] = path;
 	wrote->fs->wrote_size += strlen(path);
+}
+
+/* It is what lies there now. */
+static void
+take_place(struct rsb_wrote *wrote, char *path)
+{
+	struct rsb_list *pos;
+
+	rsb_list_for_each (pos, &wrote->fs->wrotes) {
+		if (path)
+			drop_at(rsb_list_entry(pos, struct rsb_wrote, age), path);
+	}
+	add_place(wrote, path);
 }
 
 static char *
@@ -82,6 +104,7 @@ rsb_wrote_drop(struct rsb_inode *inode)
 		return;
 	drop_places(wrote);
 	wrote->fs->wrote_size -= size_of(wrote);
+	wrote->fs->n_wrote--;
 	rsb_list_remove(&wrote->age);
 	rsb_buf_done(&wrote->text);
 	free(wrote);
@@ -101,7 +124,7 @@ renew(struct rsb_fs *fs, struct rsb_wrote *wrote)
 	}
 	rsb_list_remove(&wrote->age);
 	rsb_list_append(&fs->wrotes, &wrote->age);
-	while (fs->wrote_size > RSB_WROTE_BYTES_MAX)
+	while (fs->wrote_size > RSB_WROTE_BYTES_MAX || fs->n_wrote > RSB_WROTES_MAX)
 		rsb_wrote_drop(rsb_list_entry(fs->wrotes.next, struct rsb_wrote, age)->inode);
 }
 
@@ -139,7 +162,8 @@ rsb_wrote_begin(
 	rsb_buf_init(&wrote->text, is_index(inode) ? RSB_WROTE_INDEX_MAX : RSB_GITALLOW_MAX);
 	inode->wrote = wrote;
 	fs->wrote_size += size_of(wrote);
-	add_place(wrote, place_of(inode));
+	fs->n_wrote++;
+	take_place(wrote, place_of(inode));
 	rsb_wrote_put(fs, inode, 0, text, false, writer);
 }
 
@@ -263,7 +287,7 @@ void
 rsb_wrote_linked(struct rsb_inode *inode, const char *path)
 {
 	if (inode->wrote && inode->wrote->n_place && rsb_gitplace_is_sure(inode))
-		add_place(inode->wrote, strdup(path));
+		take_place(inode->wrote, strdup(path));
 }
 
 static bool
@@ -276,18 +300,24 @@ is_below(const char *path, const char *dir)
 
 /* What lies at from or below lies at to; an old place of its own stays, as the inode's do. */
 static void
-move_place(struct rsb_wrote *wrote, size_t i, const char *from, const char *to)
+move_place(struct rsb_wrote *wrote, size_t i, const struct rsb_wrote_name *from,
+	const struct rsb_wrote_name *to)
 {
-	const char *rest = wrote->places[i] + strlen(from);
-	char *path = rsb_str_printf("%s%s", to, rest);
+	const char *rest = wrote->places[i] + strlen(from->path);
+	char *path = NULL;
 
+	/* A file that somebody moved away keeps its note, and is not what was renamed. */
+	if (rsb_gitplace_is_sure(wrote->inode) && rsb_gitplace_is_sure(to->dir) &&
+		(*rest || rsb_seen_is(wrote->inode, from->dir, rsb_bytes_str(from->name))))
+		path = rsb_str_printf("%s%s", to->path, rest);
 	if (*rest || !path || wrote->n_place == RSB_GITPLACES_MAX)
 		drop_place(wrote, i);
 	add_place(wrote, path);
 }
 
 void
-rsb_wrote_moved(struct rsb_fs *fs, const char *from, const char *to, bool swap, bool to_sure)
+rsb_wrote_moved(struct rsb_fs *fs, const struct rsb_wrote_name *from,
+	const struct rsb_wrote_name *to, bool swap)
 {
 	struct rsb_list *pos;
 
@@ -296,17 +326,33 @@ rsb_wrote_moved(struct rsb_fs *fs, const char *from, const char *to, bool swap, 
 
 		/* Backwards: what is added is not looked at again. */
 		for (size_t i = wrote->n_place; i-- > 0;) {
-			if (is_below(wrote->places[i], to)) {
+			if (is_below(wrote->places[i], to->path)) {
 				if (swap)
 					move_place(wrote, i, to, from);
 				else
 					drop_place(wrote, i);
-			} else if (is_below(wrote->places[i], from)) {
-				if (to_sure)
-					move_place(wrote, i, from, to);
-				else
-					drop_place(wrote, i);
+			} else if (is_below(wrote->places[i], from->path)) {
+				move_place(wrote, i, from, to);
 			}
 		}
+	}
+}
+
+void
+rsb_wrote_named(struct rsb_fs *fs, const struct rsb_inode *dir, struct rsb_bytes name,
+	const struct rsb_inode *inode)
+{
+	struct rsb_list *pos;
+
+	rsb_list_for_each (pos, &fs->wrotes) {
+		struct rsb_wrote *wrote = rsb_list_entry(pos, struct rsb_wrote, age);
+		RSB_CLEANUP(rsb_buf_done) struct rsb_buf path = { .max = RSB_PATH_MAX + 1 };
+
+		if (wrote->inode == inode || !rsb_seen_is(wrote->inode, dir, name))
+			continue;
+		if (rsb_seen_path(dir, wrote->inode->name, &path) < 0)
+			drop_places(wrote);
+		else
+			drop_at(wrote, (const char *)rsb_buf_head(&path));
 	}
 }

@@ -9,19 +9,27 @@
  * it was written and nowhere else: git here also writes what the sandbox made up (messages, files
  * of a commit), and the sandbox may link or move that to where it is run. The place is the path by
  * which the file was opened; what a local program renames or links goes along, since whoever puts a
- * file into a repository by its name means it. A crash of the daemon forgets all: then it is the
+ * file into a repository by its name means it. A place is one file's: the last that was written
+ * or seen there. A crash of the daemon forgets all: then it is the
  * sandbox's, until it is written or accepted again.
  *
  * Only of files in and near repositories (fuse/gitplace.h), up to RSB_GITALLOW_MAX each (of an
- * index, which then is not asked for again, RSB_WROTE_INDEX_MAX) and RSB_WROTE_BYTES_MAX together;
- * the oldest give way. All under the lock of fuse/fs.h.
+ * index, which then is not asked for again, RSB_WROTE_INDEX_MAX), RSB_WROTES_MAX of them and
+ * RSB_WROTE_BYTES_MAX together; the oldest give way. All under the lock of fuse/fs.h.
  */
 
 #include "fuse/fs.h"
 #include "fuse/writer.h"
 
 #define RSB_WROTE_INDEX_MAX ((size_t)8 << 20)
+#define RSB_WROTES_MAX 1024u /* each name that is given walks them */
 #define RSB_WROTE_BYTES_MAX ((size_t)32 << 20)
+
+struct rsb_wrote_name {
+	const struct rsb_inode *dir;
+	const char *name;
+	const char *path; /* of it, below the root */
+};
 
 /* A file near a repository, of which all this is noted. */
 bool rsb_wrote_concerns(const struct rsb_inode *inode);
@@ -50,8 +58,15 @@ enum rsb_writer rsb_wrote_by(const struct rsb_inode *inode);
 void rsb_wrote_adopt(struct rsb_inode *inode);
 /* A local program made path another name of it. */
 void rsb_wrote_linked(struct rsb_inode *inode, const char *path);
-/* It renamed from to to, or swapped them. to_sure: rsb_gitplace_is_sure() of the new directory. */
-void rsb_wrote_moved(struct rsb_fs *fs, const char *from, const char *to, bool swap, bool to_sure);
+/*
+ * A local program renamed from to to, or swapped them, as nothing in the tables says yet. It meant
+ * what lay there: of a file's notes only that of the inode that was seen last as from goes along.
+ */
+void rsb_wrote_moved(struct rsb_fs *fs, const struct rsb_wrote_name *from,
+	const struct rsb_wrote_name *to, bool swap);
+/* name in dir is inode, or is gone (NULL): what was written and seen there before is not there. */
+void rsb_wrote_named(struct rsb_fs *fs, const struct rsb_inode *dir, struct rsb_bytes name,
+	const struct rsb_inode *inode);
 /* The generation of the cache in which all of it was noted; 0: it took several. */
 uint64_t rsb_wrote_generation(const struct rsb_inode *inode);
 

@@ -104,7 +104,6 @@ adopt_in(const struct place *git, const char *dir, enum rsb_git_kind (*kind_of)(
 static int
 adopt_repository(const struct place *git)
 {
-	static const char *const steps[] = { "rebase-merge", "rebase-apply", "sequencer" };
 	int r;
 
 	r = adopt(git, "config", RSB_GIT_CONFIG);
@@ -116,8 +115,10 @@ adopt_repository(const struct place *git)
 		r = adopt(git, "objects/info/alternates", RSB_GIT_ALTERNATES);
 	if (r >= 0)
 		r = adopt_in(git, "hooks", kind_of_hook);
-	for (size_t i = 0; r >= 0 && i < RSB_ARRAY_SIZE(steps); i++)
-		r = adopt_in(git, steps[i], rsb_gitsteps_kind);
+	for (size_t i = 0; r >= 0 && rsb_gitsteps_dirs[i]; i++)
+		r = adopt_in(git, rsb_gitsteps_dirs[i], rsb_gitsteps_kind);
+	for (size_t i = 0; r >= 0 && rsb_gitsteps_files[i].name; i++)
+		r = adopt(git, rsb_gitsteps_files[i].name, rsb_gitsteps_files[i].kind);
 	if (r >= 0)
 		r = adopt_below(git, "modules");
 	return r < 0 ? r : adopt_below(git, "worktrees");

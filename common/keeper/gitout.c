@@ -7,6 +7,7 @@
 
 #include "keeper/gitconfig.h"
 #include "keeper/gitnames.h"
+#include "keeper/gitsteps.h"
 #include "util/cleanup.h"
 #include "util/str.h"
 
@@ -25,11 +26,16 @@ static bool
 gives_orders(const char *name, size_t size)
 {
 	static const char *const names[] = { "hooks", "commondir", "gitdir", "remotes", "branches",
-		"attributes", "alternates", "http-alternates", "MERGE_RR", "MERGE_AUTOSTASH",
-		"sequencer", "rebase-merge", "rebase-apply", "BISECT_NAMES" };
+		"attributes", "alternates", "http-alternates", "MERGE_AUTOSTASH" };
 
 	for (size_t i = 0; i < RSB_ARRAY_SIZE(names); i++)
 		if (is_name(name, size, names[i]))
+			return true;
+	for (size_t i = 0; rsb_gitsteps_dirs[i]; i++)
+		if (is_name(name, size, rsb_gitsteps_dirs[i]))
+			return true;
+	for (size_t i = 0; rsb_gitsteps_files[i].name; i++)
+		if (is_name(name, size, rsb_gitsteps_files[i].name))
 			return true;
 	return size >= 6 && strncasecmp(name, "config", 6) == 0;
 }

@@ -254,10 +254,10 @@ rsb_gitpath_gitdir(const struct rsb_gitallow *what, struct rsb_buf *view,
 	return r == -ENOMEM ? r : hold(what, view, why, "a worktree outside the mount");
 }
 
-/* ---- core.worktree ---- */
+/* ---- what goes by .git ---- */
 
-static bool
-has_git(struct rsb_bytes path)
+bool
+rsb_gitpath_has_git(struct rsb_bytes path)
 {
 	while (path.size) {
 		const uint8_t *slash = memchr(path.data, '/', path.size);
@@ -282,10 +282,11 @@ rsb_gitpath_is_worktree(const struct rsb_gitallow *what, const char *value)
 		return false;
 	if (*value == '/')
 		return strncmp(value, what->place.mountpoint, n_root) == 0 &&
-		       !has_git(rsb_bytes_str(value + n_root));
+		       !rsb_gitpath_has_git(rsb_bytes_str(value + n_root));
 	while (strncmp(value, "../", 3) == 0 || strcmp(value, "..") == 0) {
 		value += value[2] ? 3 : 2;
 		up++;
 	}
-	return up > 1 && !has_git(dir_of(what, up)) && !has_git(rsb_bytes_str(value));
+	return up > 1 && !rsb_gitpath_has_git(dir_of(what, up)) &&
+	       !rsb_gitpath_has_git(rsb_bytes_str(value));
 }

@@ -29,5 +29,7 @@ rsb_nodiscard int rsb_gitpath_gitdir(const struct rsb_gitallow *what, struct rsb
  * out into it what it runs.
  */
 bool rsb_gitpath_is_worktree(const struct rsb_gitallow *what, const char *value);
+/* It goes by what is called .git, or ends there. */
+bool rsb_gitpath_has_git(struct rsb_bytes path);
 
 #endif

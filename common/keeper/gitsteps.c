@@ -8,10 +8,16 @@
 #include "util/macro.h"
 #include "util/str.h"
 
-static const struct {
-	const char *name;
-	enum rsb_git_kind kind;
-} files[] = {
+const char *const rsb_gitsteps_dirs[] = { "rebase-apply", "rebase-merge", "sequencer", NULL };
+
+const struct rsb_gitsteps_file rsb_gitsteps_files[] = {
+	{ "MERGE_RR", RSB_GIT_RERERE },
+	{ "BISECT_NAMES", RSB_GIT_OPTION },
+	{ NULL, RSB_GIT_NONE },
+};
+
+/* In one of those directories. */
+static const struct rsb_gitsteps_file files[] = {
 	{ "git-rebase-todo", RSB_GIT_TODO },
 	{ "opts", RSB_GIT_OPTS },
 	{ "strategy", RSB_GIT_STRATEGY },

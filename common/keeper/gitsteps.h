@@ -13,6 +13,14 @@
 
 #include "keeper/gitallow.h"
 
+/* Their directories in that of a repository, up to NULL. */
+extern const char *const rsb_gitsteps_dirs[];
+/* Their files in that of a repository itself, up to one without a name. */
+extern const struct rsb_gitsteps_file {
+	const char *name;
+	enum rsb_git_kind kind;
+} rsb_gitsteps_files[];
+
 /* Of a file called name in one of its directories; RSB_GIT_NONE: git takes no orders from it. */
 enum rsb_git_kind rsb_gitsteps_kind(struct rsb_bytes name);
 /* What rsb_gitsteps_judge() is for. */

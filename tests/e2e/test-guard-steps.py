@@ -125,6 +125,12 @@ def test_one_that_is_synced_in_is_the_users_own(world):
         world.run("git", "rebase", "--continue", cwd=box.mount)
         check(os.path.exists(box.path("ran")))
         equal(box.status()["held_back"], 0)
+    source = world.fresh("bisected")
+    world.run("sh", "-ec", "git init -q -b main; for i in 1 2 3 4; do echo $i > f; git add f; git commit -qm $i; done; "
+              "git bisect start HEAD HEAD~3 -- f", cwd=source)
+    with world.sandbox(source) as box:
+        world.run("git", "bisect", "good", cwd=box.mount)
+        equal(box.status()["held_back"], 0)
 
 
 harness.main(globals())

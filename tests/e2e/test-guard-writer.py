@@ -21,8 +21,14 @@ WAYS = {
 }
 
 
-def lands(world, box, way, name):
-    """Whether it could be arranged that git here writes the hooks of a commit into the repository's own."""
+def barred(box, name):
+    """Links that git here would have written by."""
+    return {h["path"] for h in box.status().get("held", []) if h["why"] == "a symbolic link into a repository"
+            and h["path"].startswith((f"{name}/", f"{name}-lnk"))}
+
+
+def comes_to_it(world, box, way, name, guarded):
+    """Whether it could be arranged that git here writes the hooks of a commit into the repository's own, or would have."""
     trap = Trap(box, name)
     commit, before, meanwhile = WAYS[way]
     trap.sh(f"git checkout -q other; {commit.format(hooks=' '.join(HOOKS))}; git add -f .; git commit -qm hooks; "
@@ -32,13 +38,17 @@ def lands(world, box, way, name):
         equal(busy.stdout.readline(), b"go\n")
         git(box, "checkout", "-qf", "other", cwd=trap.repo)
         equal(busy.wait(60), 0)
-    return trap if set(HOOKS) <= set(box.sh(f"ls {name}/.git/hooks").split()) else None
+    landed = set(HOOKS) & set(box.sh(f"ls {name}/.git/hooks").split())
+    if not guarded:
+        return trap if landed == set(HOOKS) else None
+    equal(landed, set(), f"{way}: git here wrote into the repository")
+    return trap if barred(box, name) else None
 
 
-def plant(world, box, way, name):
-    tries = (lands(world, box, way, f"{name}-{i}") for i in range(20))
+def plant(world, box, way, name, guarded):
+    tries = (comes_to_it(world, box, way, f"{name}-{i}", guarded) for i in range(20))
     trap = next((trap for trap in tries if trap), None)
-    check(trap, f"{way}: it never landed there")
+    check(trap, f"{way}: it never came to that")
     trap.sh("git config --unset core.worktree || :; rm -rf d ../@-lnk")
     for command in ("checkout -qf main", "checkout -qf other", "status"):
         git(box, *command.split(), cwd=trap.repo)
@@ -48,13 +58,26 @@ def plant(world, box, way, name):
 def test_git_here_plants_no_hooks(world):
     with world.sandbox() as box:
         for i, way in enumerate(WAYS):
-            trap = plant(world, box, way, f"r{i}")
+            trap = plant(world, box, way, f"r{i}", guarded=True)
             check(not trap.sprung(), f"{way}: the sandbox's program ran here")
-            held = {h["path"] for h in box.status()["held"]}
-            check(held >= {f"{os.path.basename(trap.repo)}/.git/hooks/{h}" for h in HOOKS[:2]}, held)
         with without_guard(box):
             for i, way in enumerate(WAYS):
-                check(plant(world, box, way, f"n{i}").sprung(), f"{way}: it would run without the guard")
+                check(plant(world, box, way, f"n{i}", guarded=False).sprung(), f"{way}: it would run without the guard")
+
+
+def test_only_git_is_not_led_into_a_repository(world):
+    with world.sandbox() as box:
+        trap = Trap(box, "r")
+        trap.sh("git branch side; ln -s .git/hooks l; ln -s r/.git ../d; mkdir ../w; ln -s ../r/.git ../w/.git; "
+                "ln -s l/../description way; touch .git/hooks/x")
+        equal(world.run("cat", "l/x", cwd=trap.repo).stdout, b"")
+        equal(os.readlink(f"{trap.repo}/l"), ".git/hooks")
+        for path in ("l/x", "way", "../d/description"):
+            git(box, "hash-object", path, cwd=trap.repo, status=128)
+        equal(barred(box, "r"), {"r/l"})
+        check("d" in {h["path"] for h in box.status()["held"]}, box.status()["held"])
+        # A link called .git is how a repository is named.
+        equal(git(box, "rev-parse", "--abbrev-ref", "side", cwd=box.path("w"), status=0).stdout, b"side\n")
 
 
 def test_what_people_put_into_a_repository_is_theirs(world):
