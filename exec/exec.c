@@ -14,12 +14,15 @@
 #include "exec/where.h"
 #include "keeper/mountpoint.h"
 #include "proto/limits.h"
+#include "util/clock.h"
 #include "util/json.h"
 #include "util/optlong.h"
 #include "util/str.h"
 
 #define OVERRIDES_MAX 64
 #define STATUS_MAX ((size_t)1 << 20)
+/* For one that is ending: what was written takes it half of that, commands their grace. */
+#define ENDING_NS (60 * RSB_NSEC_PER_SEC)
 
 struct options {
 	const char *sandbox;
@@ -216,11 +219,23 @@ say_losses(struct rsb_bytes text)
 	rsb_lossnote_say(program, text);
 }
 
-/* A daemon without a mount ends by itself, maybe just when we come: then there is another. */
+/* Whether to look for another daemon, after a pause. */
+static bool
+look_again(const struct rsb_run_result *result, uint64_t until_ns, unsigned int *n)
+{
+	if (result->end != RSB_RUN_FAILED || !(result->unreached || result->ending))
+		return false;
+	if (result->ending && rsb_now_ns() < until_ns)
+		*n = 0;
+	return rsb_daemon_pause(result->error, n);
+}
+
+/* A daemon ends by itself or is told to, maybe just when we come: then there is another. */
 static void
 run_once(const struct rsb_run *run, const struct rsb_exec_need *need, rsb_exec_start_fn start,
 	struct rsb_run_result *ret_result, struct rsb_diag *diag)
 {
+	const uint64_t until_ns = rsb_now_ns() + ENDING_NS;
 	unsigned int n = 0;
 	int r;
 
@@ -230,8 +245,7 @@ run_once(const struct rsb_run *run, const struct rsb_exec_need *need, rsb_exec_s
 			rsb_run(run, ret_result, diag);
 		else
 			*ret_result = (struct rsb_run_result){ .end = RSB_RUN_FAILED, .error = r };
-	} while (r >= 0 && ret_result->end == RSB_RUN_FAILED && ret_result->unreached &&
-		 rsb_daemon_pause(ret_result->error, &n));
+	} while (r >= 0 && look_again(ret_result, until_ns, &n));
 }
 
 void
@@ -289,5 +303,7 @@ rsb_exec_main(int argc, char **argv, char **env, rsb_exec_start_fn start)
 			"%u commands, or what they left running, are alive in the sandbox; "
 			"end some of them first",
 			RSB_PROCS_MAX);
+	if (result.ending && !diag.text[0])
+		(void)rsb_diag_set(&diag, result.error, "the daemon of the sandbox is ending");
 	rsb_outcome_exit(program, &run, &result, &diag);
 }

@@ -68,7 +68,13 @@ ended_with_another(const struct rsb_run_result *result)
 	if (result->error == -ESHUTDOWN && result->end == RSB_RUN_LOST)
 		return "lost: the command was ended: the daemon of its sandbox was told to end, as "
 		       "by 'rsb down' or umount";
-	if (result->error == -ESHUTDOWN && result->end == RSB_RUN_UNKNOWN)
+	if (result->error == -ECONNABORTED && result->end == RSB_RUN_LOST)
+		return "lost: the daemon of the sandbox was told to end; whether the command has "
+		       "ended nobody knows";
+	if (result->error == -ECANCELED && result->end == RSB_RUN_FAILED)
+		return "fatal: the daemon of the sandbox was told to end, and the command did not "
+		       "begin";
+	if (result->error == -ECONNABORTED && result->end == RSB_RUN_UNKNOWN)
 		return "lost: the daemon of the sandbox was told to end; whether the command had "
 		       "begun nobody knows";
 	if (result->error == -ERESTART && result->end == RSB_RUN_FAILED)

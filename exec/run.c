@@ -45,6 +45,7 @@ struct state {
 	int write_r; /* why output is missing */
 	int lost_r;  /* why no answer, or no output, may come any more */
 	bool asked;  /* for the command: only its answer says now that it did not begin */
+	bool taken;  /* by the daemon, which gives credit for its input then */
 	bool began;
 	bool abandoned; /* the user had no patience: all of it ends with us */
 	bool ended;     /* the command: its own end is in result */
@@ -185,6 +186,7 @@ on_chan_writable(void *arg, uint64_t chan)
 	struct state *s = arg;
 
 	(void)chan;
+	s->taken = true;
 	if (s->input)
 		rsb_input_resume(s->input);
 }
@@ -227,7 +229,8 @@ stdin_room(void *arg)
 {
 	struct state *s = arg;
 
-	return rsb_chan_room(rsb_client_chans(s->client), RSB_CHAN_STDIN(s->proc));
+	/* What is read here and not taken there would be lost to whoever reads next. */
+	return s->taken ? rsb_chan_room(rsb_client_chans(s->client), RSB_CHAN_STDIN(s->proc)) : 0;
 }
 
 static void
@@ -291,7 +294,7 @@ on_spawned(void *arg, int r, const void *rep)
 	const struct rsb_spawn_rep *spawn = rep;
 
 	/* Nothing more is known of what was sent. */
-	if (r == -EOWNERDEAD || r == -ENOTCONN || r == -ESHUTDOWN) {
+	if (r == -EOWNERDEAD || r == -ENOTCONN || r == -ECONNABORTED) {
 		lose(s, r);
 		return;
 	}
@@ -300,6 +303,7 @@ on_spawned(void *arg, int r, const void *rep)
 		return;
 	}
 	if (r < 0) {
+		s->result->ending = r == -ECONNREFUSED && !s->taken;
 		finish(s, RSB_RUN_FAILED, r);
 		return;
 	}
@@ -439,7 +443,6 @@ start(struct state *s, const struct rsb_run *run, struct rsb_diag *diag)
 	wait.proc = s->proc;
 	if (r >= 0)
 		r = rsb_client_call(s->client, RSB_OP_wait, &wait, on_exit_known, s);
-	/* Only now: what is read here and not taken there would be lost to whoever reads next. */
 	if (r >= 0 && !run->no_stdin)
 		r = rsb_input_new(s->loop, STDIN_FILENO, &input_ops, s, &s->input);
 	return r;

@@ -43,6 +43,7 @@ struct rsb_run_result {
 	int signal;
 	int error;      /* negative errno */
 	bool unreached; /* FAILED: the daemon was gone, so that nothing was asked of it */
+	bool ending;    /* FAILED: it is about to end and took nothing; no input was read */
 	uint32_t stage; /* RSB_SPAWN_STAGE_* */
 	/* CUT: bytes that the command wrote to the streams that had a reader, and of these came. */
 	uint64_t output;

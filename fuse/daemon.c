@@ -30,6 +30,7 @@
 
 #define FILES_WANTED (RSB_CONTROL_CLIENTS_MAX + 256u)
 #define TICK_NS (500 * RSB_NSEC_PER_MSEC)
+#define ENDS_POLL_NS (5 * RSB_NSEC_PER_MSEC)
 #define END_NS (3 * RSB_NSEC_PER_SEC)  /* for the last request, after an unmount */
 #define LINGER_MIN_NS RSB_NSEC_PER_SEC /* who started us comes only now */
 
@@ -50,6 +51,7 @@ struct daemon {
 	struct rsb_fuse_session *session;
 	struct rsb_source *source;
 	struct rsb_timer *tick;
+	struct rsb_timer *ending;
 	struct rsb_status status;
 	struct rsb_task ended; /* the fuse thread has ended */
 	struct rsb_heard heard;
@@ -69,13 +71,16 @@ finish(struct daemon *d)
 	rsb_loop_stop(d->loop);
 }
 
+/* All that was written has arrived, or never will. */
 static void
-on_drained(void *arg, bool late)
+go_on(void *arg)
 {
 	struct daemon *d = arg;
 
-	if (late)
-		rsb_err("not everything that was written has reached the sandbox");
+	if (d->control && rsb_relay_ends(rsb_control_relay(d->control))) {
+		rsb_timer_set(d->ending, rsb_loop_now(d->loop) + ENDS_POLL_NS);
+		return;
+	}
 	if (!d->mounted) {
 		finish(d);
 		return;
@@ -86,6 +91,14 @@ on_drained(void *arg, bool late)
 }
 
 static void
+on_drained(void *arg, bool late)
+{
+	if (late)
+		rsb_err("not everything that was written has reached the sandbox");
+	go_on(arg);
+}
+
+static void
 begin_end(struct daemon *d, bool lazy)
 {
 	if (d->phase != RUNNING && d->phase != STARTING)
@@ -93,8 +106,8 @@ begin_end(struct daemon *d, bool lazy)
 	d->phase = DRAINING;
 	d->lazy = lazy;
 	/* Else none runs, or there is no end. */
-	if (lazy && d->control)
-		rsb_relay_end(rsb_control_relay(d->control));
+	if (d->control)
+		rsb_relay_close(rsb_control_relay(d->control), lazy);
 	if (rsb_barrier_drain(d->barrier, d->forced, on_drained, d) < 0)
 		on_drained(d, true);
 }
@@ -133,6 +146,7 @@ on_unmounted(struct daemon *d, int r)
 	if (r < 0) {
 		/* Somebody works there: the mount goes on. */
 		d->phase = RUNNING;
+		rsb_relay_open(rsb_control_relay(d->control));
 		rsb_control_stopped(d->control, r);
 		return;
 	}
@@ -198,6 +212,7 @@ on_supervisor(void *arg, uint32_t events)
 			finish(d);
 		begin_end(d, true);
 	} else if (msg.type == RSB_PACKET_STOP) {
+		rsb_info("told to end");
 		begin_end(d, true);
 	} else if (msg.type == RSB_PACKET_UNMOUNTED) {
 		on_unmounted(d, msg.error);
@@ -351,6 +366,8 @@ make_all(struct daemon *d, struct rsb_diag *diag)
 	if (r >= 0)
 		r = rsb_timer_new(d->loop, on_tick, d, &d->tick);
 	if (r >= 0)
+		r = rsb_timer_new(d->loop, go_on, d, &d->ending);
+	if (r >= 0)
 		r = make_control(d, diag);
 	rsb_heard_init(&d->heard, d->loop, d->fs, d->barrier, d->uplink);
 	d->heard.control = d->control;
@@ -431,6 +448,7 @@ stop(struct daemon *d)
 	rsb_barrier_free(d->barrier);
 	rsb_control_free(d->control);
 	rsb_timer_del(d->tick);
+	rsb_timer_del(d->ending);
 	rsb_source_del(d->source);
 	rsb_fs_free(d->fs);
 	/* Commands that are not over had streams of it to the last. */

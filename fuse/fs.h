@@ -84,7 +84,7 @@ struct rsb_fs {
 	uint64_t lock_round;     /* goes up when the sidecar has lost locks */
 	size_t sent;             /* bytes of writes on their way */
 	size_t unsent;           /* bytes in all write buffers */
-	size_t n_wait;           /* calls that are answered when a command ends */
+	size_t n_wait;           /* calls about commands, which bring nothing that was written */
 	struct rsb_list writers; /* of struct rsb_fop.wait: wait for sent to shrink */
 	size_t ahead_size;       /* bytes read ahead and not given out */
 	struct rsb_list wrotes;  /* of struct rsb_wrote.age, the oldest first */
@@ -150,7 +150,7 @@ bool rsb_fs_knows(const struct rsb_fs *fs, const struct rsb_inode *inode);
 /* name in dir is inode (NULL: absent), as the reply to a request sent at since says. */
 void rsb_fs_name(struct rsb_fs *fs, struct rsb_inode *dir, struct rsb_bytes name,
 	struct rsb_inode *inode, uint64_t since);
-/* All bytes and calls are answered, but those that wait for a command; for the end of the mount. */
+/* All bytes and calls are answered, but those about commands; for the end of the mount. */
 bool rsb_fs_idle_locked(const struct rsb_fs *fs);
 
 #endif

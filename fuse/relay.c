@@ -5,26 +5,13 @@
 
 #include <errno.h>
 
+#include "fuse/order.h"
 #include "fuse/pipe.h"
 #include "fuse/procreq.h"
 #include "fuse/relayed.h"
-#include "fuse/send.h"
-#include "proto/version.h"
 #include "util/log.h"
 
-/* One request under way. */
-struct order {
-	struct rsb_relayed *proc;
-	struct rsb_list all;
-	struct rsb_task task; /* to the main thread, with the reply */
-	uint32_t op;
-	uint64_t call;      /* the client's; 0: our own */
-	struct rsb_buf req; /* encoded; its proc number is the client's */
-	struct rsb_buf rep; /* encoded reply */
-	int error;          /* of the call */
-	bool runs;          /* spawn: it runs */
-	bool held;          /* until its spawn was sent */
-};
+static void on_back(struct rsb_task *task);
 
 int
 rsb_relay_new(struct rsb_control *control, struct rsb_relay **ret_relay)
@@ -43,6 +30,7 @@ rsb_relay_new(struct rsb_control *control, struct rsb_relay **ret_relay)
 	relay->last_ns = rsb_loop_now(config->loop);
 	rsb_list_init(&relay->procs);
 	rsb_list_init(&relay->orders);
+	relay->back = on_back;
 	r = rsb_pipes_new(config->loop, config->fs->link, &relay->pipes);
 	if (r < 0) {
 		free(relay);
@@ -50,15 +38,6 @@ rsb_relay_new(struct rsb_control *control, struct rsb_relay **ret_relay)
 	}
 	*ret_relay = relay;
 	return 0;
-}
-
-static void
-order_free(struct order *order)
-{
-	rsb_list_remove(&order->all);
-	rsb_buf_done(&order->req);
-	rsb_buf_done(&order->rep);
-	free(order);
 }
 
 void
@@ -70,128 +49,22 @@ rsb_relay_free(struct rsb_relay *relay)
 	if (!relay)
 		return;
 	rsb_list_for_each_safe (pos, tmp, &relay->orders)
-		order_free(rsb_list_entry(pos, struct order, all));
+		rsb_order_free(rsb_list_entry(pos, struct rsb_order, all));
 	rsb_list_for_each_safe (pos, tmp, &relay->procs)
 		rsb_relayed_free(rsb_list_entry(pos, struct rsb_relayed, all));
 	rsb_pipes_free(relay->pipes);
 	free(relay);
 }
 
-static void on_back(struct rsb_task *task);
-
-static struct order *
-order_new(struct rsb_relayed *proc, uint32_t op, uint64_t call)
-{
-	struct order *order = rsb_new(struct order);
-
-	if (!order)
-		return NULL;
-	order->proc = proc;
-	order->op = op;
-	order->call = call;
-	order->task.fn = on_back;
-	rsb_buf_init(&order->req, RSB_MESSAGE_MAX);
-	rsb_buf_init(&order->rep, RSB_MESSAGE_MAX);
-	rsb_list_append(&proc->relay->orders, &order->all);
-	proc->n_order++;
-	return order;
-}
-
-/* The far record goes when nobody asks for it, nothing of it lives and no request names it. */
-static void
-collect(struct rsb_relayed *proc)
-{
-	struct rsb_fs *fs = proc->relay->fs;
-	const struct rsb_proc_req req = { .proc = proc->far };
-
-	if (!proc->freed || proc->alive || proc->n_order)
-		return;
-	if (proc->started) {
-		rsb_mutex_lock(&fs->lock);
-		rsb_send_post(fs->send, RSB_OP_proc_free, &req);
-		rsb_mutex_unlock(&fs->lock);
-	}
-	rsb_relayed_free(proc);
-}
-
-static void
-end_order(struct order *order)
-{
-	struct rsb_relayed *proc = order->proc;
-
-	order_free(order);
-	proc->n_order--;
-	collect(proc);
-}
-
-/* The client hears of it, if it is still there. */
-static void
-answer(struct order *order)
-{
-	struct rsb_relay *relay = order->proc->relay;
-	struct rsb_guest *client = rsb_control_client(relay->control, order->proc->client);
-
-	if (!client || !order->call)
-		return;
-	/* How it ended is our doing. */
-	if (order->proc->ends) {
-		rsb_guest_pump(client);
-		rsb_guest_reply(client, order->op, order->call, -ESHUTDOWN, NULL);
-	} else if (rsb_buf_len(&order->rep)) {
-		rsb_guest_pump(client);
-		rsb_guest_send(client, rsb_buf_view(&order->rep));
-	} else {
-		rsb_guest_reply(client, order->op, order->call,
-			order->error < 0 ? order->error : -ENOMEM, NULL);
-	}
-}
-
-/* {io} */
-static void
-on_reply(void *arg, int r, const void *rep)
-{
-	struct order *order = arg;
-	const struct rsb_spawn_rep *spawned = rep;
-
-	order->proc->relay->fs->n_wait -= order->op == RSB_OP_wait;
-	order->error = r;
-	order->runs = order->op == RSB_OP_spawn && r >= 0 && !spawned->stage;
-	/* Without memory the reply is empty, which answer() knows. */
-	if (order->call &&
-		rsb_codec_reply(order->op, order->call, r, rep, RSB_PROTO_VERSION, &order->rep) < 0)
-		rsb_buf_clear(&order->rep);
-	rsb_loop_post(order->proc->relay->loop, &order->task);
-}
-
-/*
- * Sends req with the far proc number; the reply comes to on_back(), also that it failed, which is
- * returned as well.
- */
-static int
-send_order(struct order *order, union rsb_procreq *req)
-{
-	struct rsb_fs *fs = order->proc->relay->fs;
-	int r;
-
-	*rsb_procreq_proc(req) = order->proc->far;
-	rsb_mutex_lock(&fs->lock);
-	fs->n_wait += order->op == RSB_OP_wait;
-	r = rsb_send_call(fs->send, order->op, req, on_reply, order, NULL);
-	if (r < 0)
-		on_reply(order, r, NULL);
-	rsb_mutex_unlock(&fs->lock);
-	return r;
-}
-
 /* One of our own about proc. */
 static void
 send_own(struct rsb_relayed *proc, uint32_t op, union rsb_procreq *req)
 {
-	struct order *order = order_new(proc, op, 0);
+	struct rsb_order *order = rsb_order_new(proc, op, 0);
 
 	/* Without memory the cache stays off for good, which is never wrong. */
 	if (order)
-		(void)send_order(order, req);
+		(void)rsb_order_send(order, req);
 }
 
 void
@@ -216,7 +89,7 @@ release(struct rsb_relayed *proc, int error)
 	struct rsb_list *tmp;
 
 	rsb_list_for_each_safe (pos, tmp, &proc->relay->orders) {
-		struct order *order = rsb_list_entry(pos, struct order, all);
+		struct rsb_order *order = rsb_list_entry(pos, struct rsb_order, all);
 		union rsb_procreq req;
 
 		if (order->proc != proc || !order->held)
@@ -226,37 +99,37 @@ release(struct rsb_relayed *proc, int error)
 			error = rsb_codec_decode(
 				rsb_ops[order->op].req, rsb_buf_view(&order->req), &req);
 		if (error >= 0) {
-			(void)send_order(order, &req);
+			(void)rsb_order_send(order, &req);
 			continue;
 		}
 		order->error = error;
-		answer(order);
-		end_order(order);
+		rsb_order_answer(order);
+		rsb_order_end(order);
 	}
 }
 
 static void
 on_shown(void *arg, bool late)
 {
-	struct order *order = arg;
+	struct rsb_order *order = arg;
 
 	if (late)
 		rsb_warn("the mount may not show yet all that the command changed");
-	answer(order);
+	rsb_order_answer(order);
 	if (order->op == RSB_OP_tar_in) {
 		rsb_relayed_leave(order->proc);
 		release(order->proc, -ESRCH);
 	}
-	end_order(order);
+	rsb_order_end(order);
 }
 
 static void
-on_spawned(struct order *order)
+on_spawned(struct rsb_order *order)
 {
 	struct rsb_relayed *proc = order->proc;
 
 	proc->started = order->runs;
-	answer(order);
+	rsb_order_answer(order);
 	if (order->runs) {
 		if (!proc->client || proc->ends)
 			rsb_relayed_end(proc);
@@ -266,12 +139,12 @@ on_spawned(struct order *order)
 		proc->freed = true;
 		release(proc, -ESRCH);
 	}
-	end_order(order);
+	rsb_order_end(order);
 }
 
 /* Nothing of it lives any more; or nobody will ever say that. */
 static void
-on_tree_ended(struct order *order)
+on_tree_ended(struct rsb_order *order)
 {
 	union rsb_procreq tree = { .wait = { .what = RSB_WAIT_TREE } };
 	struct rsb_relayed *proc = order->proc;
@@ -283,20 +156,20 @@ on_tree_ended(struct order *order)
 		rsb_relayed_note_end(proc, order->error);
 		rsb_relayed_leave(proc);
 	}
-	end_order(order);
+	rsb_order_end(order);
 }
 
 static void
 on_back(struct rsb_task *task)
 {
-	struct order *order = rsb_container_of(task, struct order, task);
+	struct rsb_order *order = rsb_container_of(task, struct rsb_order, task);
 	struct rsb_barrier *barrier = order->proc->relay->barrier;
 
 	if (order->op == RSB_OP_spawn) {
 		on_spawned(order);
 	} else if (order->op == RSB_OP_signal) {
-		answer(order);
-		end_order(order);
+		rsb_order_answer(order);
+		rsb_order_end(order);
 	} else if (order->op == RSB_OP_wait && !order->call) {
 		on_tree_ended(order);
 	} else if (rsb_barrier_show(barrier, on_shown, order) < 0) {
@@ -308,13 +181,13 @@ on_back(struct rsb_task *task)
 
 /* Its end is asked for together with the command, so that it is told without another trip. */
 static void
-send_spawn(struct order *order, union rsb_procreq *req)
+send_spawn(struct rsb_order *order, union rsb_procreq *req)
 {
 	union rsb_procreq tree = { .wait = { .what = RSB_WAIT_TREE } };
 	struct rsb_relayed *proc = order->proc;
 	int r;
 
-	r = send_order(order, req);
+	r = rsb_order_send(order, req);
 	/* The link takes a wait also when it takes no commands: it would outlast this one. */
 	if (r < 0)
 		return;
@@ -328,21 +201,21 @@ send_spawn(struct order *order, union rsb_procreq *req)
 static void
 on_entered(void *arg, bool late)
 {
-	struct order *order = arg;
+	struct rsb_order *order = arg;
 	struct rsb_relayed *proc = order->proc;
 	union rsb_procreq req;
 
 	if (late)
 		rsb_warn("a command starts although the mount's last changes may be missing");
 	/* Who wanted it went away meanwhile, or nobody would hear it: then it does not begin. */
-	if (!proc->client || proc->cut ||
+	if (!proc->client || proc->cut || proc->ends ||
 		rsb_codec_decode(rsb_ops[order->op].req, rsb_buf_view(&order->req), &req) < 0) {
 		order->error = proc->cut ? -ERESTART : -ECANCELED;
-		answer(order);
+		rsb_order_answer(order);
 		rsb_relayed_leave(proc);
 		proc->freed = true;
 		release(proc, order->error);
-		end_order(order);
+		rsb_order_end(order);
 		return;
 	}
 	send_spawn(order, &req);
@@ -352,7 +225,7 @@ static int
 begin(struct rsb_relay *relay, struct rsb_guest *client, const struct rsb_call_head *head,
 	union rsb_procreq *req)
 {
-	struct order *order;
+	struct rsb_order *order;
 	struct rsb_relayed *proc;
 	int r;
 
@@ -362,7 +235,7 @@ begin(struct rsb_relay *relay, struct rsb_guest *client, const struct rsb_call_h
 		return r;
 	if (head->op == RSB_OP_spawn)
 		rsb_relayed_describe(proc, &req->spawn);
-	order = order_new(proc, head->op, head->id);
+	order = rsb_order_new(proc, head->op, head->id);
 	r = order ? rsb_buf_append(&order->req, head->body.data, head->body.size) : -ENOMEM;
 	/* Before: with nobody to wait for, the barrier is passed at once. */
 	proc->alive = true;
@@ -373,23 +246,23 @@ begin(struct rsb_relay *relay, struct rsb_guest *client, const struct rsb_call_h
 	proc->alive = false;
 	proc->freed = true;
 	if (order)
-		end_order(order);
+		rsb_order_end(order);
 	else
-		collect(proc);
+		rsb_relayed_collect(proc);
 	return r;
 }
 
 static void
-go_or_hold(struct order *order, const struct rsb_call_head *head, union rsb_procreq *req)
+go_or_hold(struct rsb_order *order, const struct rsb_call_head *head, union rsb_procreq *req)
 {
 	if (order->proc->sent) {
-		(void)send_order(order, req);
+		(void)rsb_order_send(order, req);
 	} else if (rsb_buf_append(&order->req, head->body.data, head->body.size) >= 0) {
 		order->held = true;
 	} else {
 		order->error = -ENOMEM;
-		answer(order);
-		end_order(order);
+		rsb_order_answer(order);
+		rsb_order_end(order);
 	}
 }
 
@@ -397,7 +270,7 @@ void
 rsb_relay_call(struct rsb_relay *relay, struct rsb_guest *client, const struct rsb_call_head *head)
 {
 	union rsb_procreq req;
-	struct order *order;
+	struct rsb_order *order;
 	struct rsb_relayed *proc;
 	int r;
 
@@ -406,13 +279,17 @@ rsb_relay_call(struct rsb_relay *relay, struct rsb_guest *client, const struct r
 		return;
 	}
 	if (head->op == RSB_OP_spawn || head->op == RSB_OP_tar_in) {
-		r = begin(relay, client, head, &req);
-		if (r < 0)
+		r = relay->closed ? -ECONNREFUSED : begin(relay, client, head, &req);
+		/* The credit for its input, which says that it is taken. */
+		if (r >= 0)
+			rsb_guest_pump(client);
+		else
 			rsb_guest_reply(client, head->op, head->id, r, NULL);
 		return;
 	}
 	proc = rsb_relayed_find(client, *rsb_procreq_proc(&req));
-	order = proc && head->op != RSB_OP_proc_free ? order_new(proc, head->op, head->id) : NULL;
+	order = proc && head->op != RSB_OP_proc_free ? rsb_order_new(proc, head->op, head->id)
+						     : NULL;
 	if (order) {
 		go_or_hold(order, head, &req);
 		return;
@@ -426,7 +303,7 @@ rsb_relay_call(struct rsb_relay *relay, struct rsb_guest *client, const struct r
 		rsb_pipe_free(rsb_steal(&proc->pipe));
 		if (rsb_relayed_leaves_too_much(proc))
 			rsb_relayed_end(proc);
-		collect(proc);
+		rsb_relayed_collect(proc);
 	}
 }
 
@@ -444,20 +321,7 @@ rsb_relay_drop_client(struct rsb_guest *client)
 			rsb_pipe_orphan(proc->pipe);
 		if (proc->started && proc->alive)
 			rsb_relayed_end(proc);
-		collect(proc);
-	}
-}
-
-void
-rsb_relay_say_end(struct rsb_relay *relay)
-{
-	struct rsb_list *pos;
-
-	rsb_list_for_each (pos, &relay->orders) {
-		struct order *order = rsb_list_entry(pos, struct order, all);
-
-		order->proc->ends = true;
-		answer(order);
+		rsb_relayed_collect(proc);
 	}
 }
 

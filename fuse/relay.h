@@ -31,9 +31,19 @@ void rsb_relay_anew(struct rsb_relay *relay);
  * commands count as ended.
  */
 void rsb_relay_give_up(struct rsb_relay *relay);
-/* We are to end, whatever runs: commands that have a client are ended, which is told as that. */
-void rsb_relay_end(struct rsb_relay *relay);
-/* The link has ended: so is what could not be waited for. */
+/*
+ * We are about to end: what comes is told so by -ECONNREFUSED and does not begin. By force commands
+ * that have a client are ended, which is told as that.
+ */
+void rsb_relay_close(struct rsb_relay *relay, bool force);
+/* We go on. */
+void rsb_relay_open(struct rsb_relay *relay);
+/* Something of those ended by force may live, and it is not too late to hear that it does not. */
+bool rsb_relay_ends(const struct rsb_relay *relay);
+/*
+ * The link has ended. What did not begin is told by -ECANCELED, what ended with us by -ESHUTDOWN,
+ * and by -ECONNABORTED that nobody knows.
+ */
 void rsb_relay_say_end(struct rsb_relay *relay);
 /* Commands of which something may live; or those whose client is still there. */
 size_t rsb_relay_count(const struct rsb_relay *relay, bool attended);

@@ -7,8 +7,11 @@
 
 #include "fuse/losses.h"
 #include "fuse/pipe.h"
+#include "fuse/send.h"
 #include "proto/codec.h"
 #include "util/str.h"
+
+#define KILLED_NS (5 * RSB_NSEC_PER_SEC) /* over the grace: SIGKILL, the way there and back */
 
 struct rsb_relayed *
 rsb_relayed_find(struct rsb_guest *client, uint64_t near)
@@ -189,6 +192,22 @@ rsb_relayed_free(struct rsb_relayed *proc)
 	free(proc);
 }
 
+void
+rsb_relayed_collect(struct rsb_relayed *proc)
+{
+	struct rsb_fs *fs = proc->relay->fs;
+	const struct rsb_proc_req req = { .proc = proc->far };
+
+	if (!proc->freed || proc->alive || proc->n_order)
+		return;
+	if (proc->started) {
+		rsb_mutex_lock(&fs->lock);
+		rsb_send_post(fs->send, RSB_OP_proc_free, &req);
+		rsb_mutex_unlock(&fs->lock);
+	}
+	rsb_relayed_free(proc);
+}
+
 size_t
 rsb_relay_count(const struct rsb_relay *relay, bool attended)
 {
@@ -203,20 +222,66 @@ rsb_relay_count(const struct rsb_relay *relay, bool attended)
 	return n;
 }
 
-void
-rsb_relay_end(struct rsb_relay *relay)
+/* From here on its end counts as our doing, unless the sandbox has told it. */
+static bool
+mark_end(struct rsb_relayed *proc)
+{
+	struct rsb_fs *fs = proc->relay->fs;
+
+	rsb_mutex_lock(&fs->lock);
+	proc->ends = !proc->over;
+	rsb_mutex_unlock(&fs->lock);
+	return proc->ends;
+}
+
+static void
+end_attended(struct rsb_relay *relay)
 {
 	struct rsb_list *pos;
 
 	rsb_list_for_each (pos, &relay->procs) {
 		struct rsb_relayed *proc = rsb_list_entry(pos, struct rsb_relayed, all);
 
-		if (!proc->client || proc->ends)
+		if (!proc->client || proc->ends || !mark_end(proc))
 			continue;
-		proc->ends = true;
 		if (proc->started && proc->alive)
 			rsb_relayed_end(proc);
 	}
+}
+
+void
+rsb_relay_close(struct rsb_relay *relay, bool force)
+{
+	const uint64_t now_ns = rsb_loop_now(relay->loop);
+
+	relay->closed = true;
+	relay->ends_ns = now_ns + relay->grace_ms * RSB_NSEC_PER_MSEC + KILLED_NS;
+	relay->cut_ns = now_ns + RSB_BARRIER_FORCED_S * RSB_NSEC_PER_SEC;
+	if (force)
+		end_attended(relay);
+}
+
+void
+rsb_relay_open(struct rsb_relay *relay)
+{
+	relay->closed = false;
+}
+
+bool
+rsb_relay_ends(const struct rsb_relay *relay)
+{
+	const bool live = rsb_link_state(relay->fs->link) == RSB_LINK_LIVE;
+	struct rsb_list *pos;
+
+	if (rsb_loop_now(relay->loop) >= (live ? relay->ends_ns : relay->cut_ns))
+		return false;
+	rsb_list_for_each (pos, &relay->procs) {
+		const struct rsb_relayed *proc = rsb_list_entry(pos, struct rsb_relayed, all);
+
+		if (proc->ends && proc->sent && proc->alive)
+			return true;
+	}
+	return false;
 }
 
 int

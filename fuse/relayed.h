@@ -27,8 +27,12 @@ struct rsb_relay {
 	struct rsb_list orders;
 	size_t n_proc;
 	uint64_t grace_ms;
-	uint64_t last_ns; /* when nothing of a command lived any more */
-	bool given_up;    /* no sidecar comes any more */
+	uint64_t ends_ns;                    /* until then those that we ended are waited for */
+	uint64_t cut_ns;                     /* the same without a link */
+	uint64_t last_ns;                    /* when nothing of a command lived any more */
+	void (*back)(struct rsb_task *task); /* of orders, with the reply */
+	bool given_up;                       /* no sidecar comes any more */
+	bool closed;                         /* nothing more begins */
 };
 
 struct rsb_relayed {
@@ -49,6 +53,8 @@ struct rsb_relayed {
 	bool spare;  /* one of the last RSB_RELAY_SPARE */
 	bool before; /* of a daemon that died */
 	bool ends;   /* with us, which its client is told instead of how it ended */
+	bool over;   /* {fs->lock} its client's wait has its reply */
+	bool gone;   /* {fs->lock} the sidecar has said that nothing of it lives */
 };
 
 /* Opens its streams (as of rsb_pipe_streams()). -EEXIST, -ENFILE over RSB_RELAY_PROCS_MAX. */
@@ -60,6 +66,8 @@ rsb_nodiscard int rsb_relayed_restore(
 void rsb_relayed_free(struct rsb_relayed *proc);
 /* It runs: all its processes are ended, by SIGTERM first. */
 void rsb_relayed_end(struct rsb_relayed *proc);
+/* The far record goes when nobody asks for it, nothing of it lives and no request names it. */
+void rsb_relayed_collect(struct rsb_relayed *proc);
 /* Nothing of it lives any more; or nobody will ever say that. */
 void rsb_relayed_leave(struct rsb_relayed *proc);
 /* Its client is gone, or asks no more for it. */

@@ -388,6 +388,25 @@ class DelayProxy:
         self.process.wait()
 
 
+@contextlib.contextmanager
+def far_mount(world, *options, rtt_ms=0, env=None):
+    """A sandbox whose mount reaches it through a proxy."""
+    with world.sandbox(up=options) as box:
+        world.rsb("umount", box.name)
+        proxy = DelayProxy(world.local_server()["port"], rtt_ms)
+        os.makedirs(box.mount, exist_ok=True)
+        try:
+            world.run("rsb-mount", *options, box.name, box.mount,
+                      env={"RSB_LOCAL_URL": f"http://127.0.0.1:{proxy.port}", **(env or {})})
+            yield box, proxy
+        finally:
+            with contextlib.suppress(OSError, ValueError):
+                proxy.command("stall off")
+                proxy.command("refuse off")
+            world.rsb("umount", "-f", box.name, check_status=None)
+            proxy.close()
+
+
 def skip_unless_usable():
     if not os.path.exists("/dev/fuse"):
         print("skipped: no /dev/fuse")

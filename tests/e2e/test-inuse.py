@@ -5,9 +5,15 @@ import contextlib
 import os
 import signal
 import subprocess
+import time
 
 import harness
 from harness import check, equal, sentence, wait_until
+
+
+ENDED = b"rsb-exec: lost: the command was ended: the daemon of its sandbox was told to end, as by 'rsb down' or umount\n"
+UNKNOWN = b"rsb-exec: lost: the daemon of the sandbox was told to end; whether the command has ended nobody knows\n"
+NOT_BEGUN = b"rsb-exec: fatal: the daemon of the sandbox was told to end, and the command did not begin\n"
 
 
 @contextlib.contextmanager
@@ -40,11 +46,33 @@ def test_commands_keep_it(world):
         world.rsb("umount", box.name)
 
 
+def supervisor(box):
+    return list(harness.ancestors(box.status()["pid"]))[1]
+
+
+def logged(box):
+    with open(box.state("log"), encoding="utf-8", errors="replace") as log:
+        return log.read()
+
+
+def by_signal(box):
+    os.kill(supervisor(box), signal.SIGTERM)
+
+
+@contextlib.contextmanager
+def notifier_stands(box):
+    """What is between two barriers stays there."""
+    pid, = (p for p in harness.below(supervisor(box)) if harness.comm(p) == "rsb-notify")
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+
+
 def test_commands_that_are_cut_say_why(world):
     """By force, by umount(8), and by a signal to the supervisor."""
-    def by_signal(box):
-        os.kill(int(open(f"/proc/{box.status()['pid']}/stat", encoding="ascii").read().rsplit(")", 1)[1].split()[1]),
-                signal.SIGTERM)
     ends = (lambda box: world.rsb("umount", "--force", box.name), lambda box: world.run("fusermount3", "-u", box.mount),
             lambda box: world.rsb("down", "--force", "--leave", box.name), by_signal)
     with world.sandbox() as box:
@@ -53,10 +81,90 @@ def test_commands_that_are_cut_say_why(world):
                 end(box)
                 out, err = p.communicate(timeout=60)
             equal((p.returncode, out), (125, b""))
-            equal(err, b"rsb-exec: lost: the command was ended: the daemon of its sandbox was told to end, as by 'rsb down' or "
-                       b"umount\n")
+            equal(err, ENDED)
             world.rsb("mount", box.name, box.mount)
             wait_until(lambda: box.exec("pgrep", "-x", "sleep", check_status=None).returncode == 1, 20, "it ends")
+
+
+def test_commands_out_of_reach(world):
+    """Nobody hears of their end, which is not said, and soon; they go on."""
+    ends = (lambda box: world.rsb("umount", "--force", box.name), lambda box: world.run("fusermount3", "-u", box.mount),
+            by_signal)
+    for n, end in enumerate(ends):
+        with harness.far_mount(world) as (box, proxy), command(world, box, "sleep", f"100{n}") as p:
+            proxy.command("refuse on")
+            proxy.command("drop")
+            wait_until(lambda: box.status()["state"] != "live", 20, "the link is down")
+            start = time.monotonic()
+            end(box)
+            out, err = p.communicate(timeout=60)
+            equal((p.returncode, out, err), (125, b"", UNKNOWN))
+            check(time.monotonic() - start < 15, "it does not wait for a kill that was never heard")
+            check("not everything that was written" not in logged(box))
+            proxy.command("refuse off")
+            world.run("rsb-exec", "-s", box.name, "pgrep", "-f", f"^sleep 100{n}")
+
+
+def test_a_command_that_does_not_obey(world):
+    """It has its grace, and is waited for."""
+    with world.sandbox(up=("-o", "exec.grace=2s")) as box, \
+            command(world, box, "sh", "-c", 'trap "" TERM; echo set; while :; do sleep 1; done') as p:
+        equal(p.stdout.readline(), b"set\n")
+        start = time.monotonic()
+        world.rsb("umount", "--force", box.name)
+        check(time.monotonic() - start >= 2, "the grace")
+        out, err = p.communicate(timeout=60)
+        equal((p.returncode, out, err), (125, b"", ENDED))
+
+
+def test_a_command_that_had_not_begun(world):
+    """It is in front of the barrier."""
+    with world.sandbox() as box, notifier_stands(box), \
+            subprocess.Popen(["rsb-exec", "-n", "-s", box.name, "touch", "ran"], env=world.env, cwd=world.tmp,
+                             stderr=subprocess.PIPE) as p:
+        wait_until(lambda: box.status()["attended"] == 1, 5, "it is asked for")
+        by_signal(box)
+        _, err = p.communicate(timeout=60)
+        equal((p.returncode, err), (125, NOT_BEGUN))
+    check(not os.path.exists(f"{box.source}/ran"))
+
+
+def test_a_command_that_had_ended(world):
+    """By itself, and it is only not shown yet: its status is its own."""
+    with world.sandbox() as box, \
+            subprocess.Popen(["rsb-exec", "-s", box.name, "sh", "-c", "echo runs; read x; exit 7"], env=world.env,
+                             cwd=world.tmp, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
+        equal(p.stdout.readline(), b"runs\n")
+        with notifier_stands(box):
+            p.stdin.write(b"x\n")
+            p.stdin.flush()
+            wait_until(lambda: box.status()["commands"] == 0, 5, "the daemon has heard of its end")
+            equal(box.status()["attended"], 1)
+            by_signal(box)
+            out, err = p.communicate(timeout=60)
+        equal((p.returncode, out, err), (7, b"", b""))
+
+
+def test_a_command_that_comes_to_the_end(world):
+    """The daemon still waits for what was written: the next one takes the command, and all of its input."""
+    def rests(p, name):
+        with open(f"/proc/{p.pid}/stat", encoding="ascii") as f:
+            return harness.comm(p.pid) == name and f.read().rsplit(")", 1)[1].split()[0] == "S"
+    with harness.far_mount(world) as (box, proxy):
+        pid = box.status()["pid"]
+        check(not os.path.exists(box.path("late")), "it is asked for once, and known from then on")
+        proxy.command("stall on")
+        with subprocess.Popen(["mkdir", box.path("late")]) as late:
+            wait_until(lambda: rests(late, "mkdir"), 20, "it is asked for")
+            by_signal(box)
+            wait_until(lambda: "told to end" in logged(box), 20, "the end has begun")
+            with subprocess.Popen(["rsb-exec", "-s", box.name, "sh", "-c", "sleep 2; cat; echo *"], env=world.env,
+                                  cwd=world.tmp, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
+                wait_until(lambda: rests(p, "rsb-exec"), 20, "it is there")
+                proxy.command("stall off")
+                out, err = p.communicate(b"input ", timeout=60)
+        equal((p.returncode, out, err), (0, b"input late\n", b""))
+        check(box.status()["pid"] != pid, "another daemon")
 
 
 def test_a_mount_in_the_mount(world):

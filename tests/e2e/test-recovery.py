@@ -111,32 +111,13 @@ def ask(box):
 
 
 @contextlib.contextmanager
-def mounted(world, *options, rtt_ms=0, env=None):
-    """A sandbox whose mount reaches it through a proxy."""
-    with world.sandbox(up=options) as box:
-        world.rsb("umount", box.name)
-        proxy = harness.DelayProxy(world.local_server()["port"], rtt_ms)
-        os.makedirs(box.mount, exist_ok=True)
-        try:
-            world.run("rsb-mount", *options, box.name, box.mount,
-                      env={"RSB_LOCAL_URL": f"http://127.0.0.1:{proxy.port}", **(env or {})})
-            yield box, proxy
-        finally:
-            with contextlib.suppress(OSError, ValueError):
-                proxy.command("stall off")
-                proxy.command("refuse off")
-            world.rsb("umount", "-f", box.name, check_status=None)
-            proxy.close()
-
-
-@contextlib.contextmanager
 def direct(world, *options):
     """The same without a proxy, for what finds its host by itself."""
     with world.sandbox(up=options) as box:
         yield box, None
 
 
-def breaks(world, how, want, told=(), options=(), way=mounted):
+def breaks(world, how, want, told=(), options=(), way=harness.far_mount):
     with way(world, *options) as (box, proxy):
         with at_work(box) as work:
             call = how(box, proxy) or ask(box)
@@ -224,7 +205,7 @@ def test_deleted(world):
 
 def test_deleted_with_a_snapshot(world):
     """Another one is made of it: what was there later is lost, which is said, and so is every open file."""
-    with mounted(world) as (box, proxy):
+    with harness.far_mount(world) as (box, proxy):
         box.write("kept", b"before")
         world.rsb("snapshot", box.name)
         box.write("later", b"after")
@@ -320,7 +301,7 @@ def test_daemon_killed(world):
 
 def test_round_trip_and_clock_are_told(world):
     """Both clocks are this machine's. What came late is no sign of a clock that is behind."""
-    with mounted(world, rtt_ms=1000) as (box, _):
+    with harness.far_mount(world, rtt_ms=1000) as (box, _):
         wait_until(lambda: box.status()["link"]["rtt_us"], 10, "a ping was answered")
         status = box.status()
         check(1000000 <= status["link"]["rtt_us"] < 3000000, status["link"])
@@ -355,7 +336,7 @@ def test_our_clock_is_set(world):
             off = box.status()["skew_us"] / 10**6 + seconds
             check(abs(off) < 10, off)
         equal(box.status()["link"]["reconnects"], 0)
-    breaks(world, jump, NOTHING, way=functools.partial(mounted, env=env))
+    breaks(world, jump, NOTHING, way=functools.partial(harness.far_mount, env=env))
 
 
 def test_the_hosts_clock_is_set(world):
