@@ -5,52 +5,30 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "util/str.h"
 
-static bool
-begins_with(const char *name, const char *start)
-{
-	return strncmp(name, start, strlen(start)) == 0;
-}
-
 /*
- * Of the directory of those that git runs itself, where some distributions have others too: a
- * builtin is git by another name, a link or a copy; without git there nobody can say.
+ * The program in PATH, or one of those that it runs itself, whose names depend on how it was built;
+ * some distributions have another program among them, which writes hooks. By the path alone: its
+ * file may be on the mount, where nobody would answer for us.
  */
 static bool
-is_of_core(pid_t pid, const char *dir, const char *name, off_t size)
-{
-	char path[sizeof("/proc//root/git") + 3 * sizeof(pid) + PATH_MAX];
-	struct stat git;
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/root%s/git", (int)pid, dir);
-	return begins_with(name, "git-remote-") || begins_with(name, "git-http-") ||
-	       stat(path, &git) < 0 || git.st_size == size;
-}
-
-/* The program in PATH, or one of those that it runs itself. */
-static bool
-is_git_path(pid_t pid, char *path, off_t size)
+is_git_path(char *path)
 {
 	static const char gone[] = " (deleted)";
-	bool is_gone = false;
 	char *name;
 
-	if (rsb_str_ends_with(path, gone)) {
+	if (rsb_str_ends_with(path, gone))
 		path[strlen(path) - strlen(gone)] = '\0';
-		is_gone = true;
-	}
 	name = strrchr(path, '/');
 	if (!name)
 		return true;
 	*name++ = '\0';
 	if (strcmp(name, "git") == 0)
 		return true;
-	return rsb_str_ends_with(path, "/git-core") &&
-	       (is_gone || is_of_core(pid, path, name, size));
+	return rsb_str_ends_with(path, "/git-core") && strcmp(name, "git-lfs") != 0;
 }
 
 bool
@@ -58,17 +36,16 @@ rsb_writer_is_git(pid_t pid)
 {
 	char link[sizeof("/proc//exe") + 3 * sizeof(pid)];
 	char path[PATH_MAX + 1];
-	struct stat exe;
 	ssize_t n;
 
 	if (pid <= 0)
 		return true;
 	(void)snprintf(link, sizeof(link), "/proc/%d/exe", (int)pid);
 	n = readlink(link, path, sizeof(path) - 1);
-	if (n < 0 || stat(link, &exe) < 0)
+	if (n < 0)
 		return true;
 	path[n] = '\0';
-	return is_git_path(pid, path, exe.st_size);
+	return is_git_path(path);
 }
 
 enum rsb_writer
