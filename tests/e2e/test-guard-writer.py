@@ -2,6 +2,7 @@
 """What git here writes because it is in a commit is not the user's own, wherever the sandbox makes it land."""
 
 import os
+import shutil
 import subprocess
 
 import harness
@@ -103,6 +104,19 @@ def test_what_people_put_into_a_repository_is_theirs(world):
         git(box, "commit", "-q", "--allow-empty", "-m", "three", cwd=repo, status=0)
         equal(ran(canary), 2, "both hooks")
         equal(box.status()["held_back"], 0)
+
+
+def test_a_program_that_lies_on_the_mount_writes(world):
+    """Who asks is looked up while nobody answers for the mount."""
+    with world.sandbox() as box:
+        repo = box.path("r")
+        world.run("git", "init", "-q", repo)
+        os.mkdir(box.path("git-core"))
+        for program in ("git-core/copy", "git-core/git-lfs", "git"):
+            shutil.copy(shutil.which("cp"), box.path(program))
+            box.sh("true")
+            world.run(box.path(program), box.path(program), f"{repo}/.git/hooks/pre-commit", timeout=30)
+            os.unlink(f"{repo}/.git/hooks/pre-commit")
 
 
 harness.main(globals())
