@@ -2,6 +2,7 @@
 #include "exec/exec.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -237,9 +238,13 @@ run_once(const struct rsb_run *run, const struct rsb_exec_need *need, rsb_exec_s
 {
 	const uint64_t until_ns = rsb_now_ns() + ENDING_NS;
 	unsigned int n = 0;
+	sigset_t mask;
 	int r;
 
+	(void)sigprocmask(SIG_SETMASK, NULL, &mask);
 	do {
+		/* What came to the one before means us. */
+		(void)sigprocmask(SIG_SETMASK, &mask, NULL);
 		r = rsb_daemon_runs(need->where) ? 0 : start(need, diag);
 		if (r >= 0)
 			rsb_run(run, ret_result, diag);

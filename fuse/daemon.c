@@ -59,6 +59,8 @@ struct daemon {
 	bool mounted;
 	bool lazy;
 	bool forced;
+	bool waits;  /* for commands that end with us */
+	int refusal; /* of those that come while we end, fuse/relay.h */
 	uint64_t end_ns;
 };
 
@@ -71,6 +73,8 @@ finish(struct daemon *d)
 	rsb_loop_stop(d->loop);
 }
 
+static void on_drained(void *arg, bool late);
+
 /* All that was written has arrived, or never will. */
 static void
 go_on(void *arg)
@@ -78,16 +82,20 @@ go_on(void *arg)
 	struct daemon *d = arg;
 
 	if (d->control && rsb_relay_ends(rsb_control_relay(d->control))) {
+		d->waits = true;
 		rsb_timer_set(d->ending, rsb_loop_now(d->loop) + ENDS_POLL_NS);
-		return;
-	}
-	if (!d->mounted) {
+	} else if (d->waits) {
+		/* Meanwhile more was written, perhaps. */
+		d->waits = false;
+		if (rsb_barrier_drain(d->barrier, true, on_drained, d) < 0)
+			on_drained(d, true);
+	} else if (!d->mounted) {
 		finish(d);
-		return;
+	} else {
+		d->phase = UNMOUNTING;
+		if (rsb_packet_send(d->sock, RSB_PACKET_UNMOUNT, d->lazy, NULL) < 0)
+			finish(d);
 	}
-	d->phase = UNMOUNTING;
-	if (rsb_packet_send(d->sock, RSB_PACKET_UNMOUNT, d->lazy, NULL) < 0)
-		finish(d);
 }
 
 static void
@@ -107,7 +115,7 @@ begin_end(struct daemon *d, bool lazy)
 	d->lazy = lazy;
 	/* Else none runs, or there is no end. */
 	if (d->control)
-		rsb_relay_close(rsb_control_relay(d->control), lazy);
+		rsb_relay_close(rsb_control_relay(d->control), d->refusal, lazy);
 	if (rsb_barrier_drain(d->barrier, d->forced, on_drained, d) < 0)
 		on_drained(d, true);
 }
@@ -146,6 +154,7 @@ on_unmounted(struct daemon *d, int r)
 	if (r < 0) {
 		/* Somebody works there: the mount goes on. */
 		d->phase = RUNNING;
+		d->refusal = -ECONNREFUSED;
 		rsb_relay_open(rsb_control_relay(d->control));
 		rsb_control_stopped(d->control, r);
 		return;
@@ -165,11 +174,10 @@ on_stop(void *arg, bool force)
 	rsb_mutex_lock(&d->fs->lock);
 	n_open = rsb_handles_count(d->fs->handles);
 	rsb_mutex_unlock(&d->fs->lock);
-	if (!force && n_open)
-		return -EBUSY;
-	if (!force && rsb_relay_count(rsb_control_relay(d->control), true))
+	if (!force && (n_open || rsb_relay_count(rsb_control_relay(d->control), true)))
 		return -EBUSY;
 	d->forced = force;
+	d->refusal = -ECANCELED; /* they may have more to do with the sandbox */
 	begin_end(d, force);
 	return 0;
 }
@@ -191,10 +199,9 @@ on_supervisor(void *arg, uint32_t events)
 	struct daemon *d = arg;
 	struct rsb_packet msg;
 	int fd;
-	int r;
+	int r = rsb_packet_recv(d->sock, &msg, &fd);
 
 	(void)events;
-	r = rsb_packet_recv(d->sock, &msg, &fd);
 	if (r > 0 && msg.type == RSB_PACKET_NOTIFIER && fd >= 0) {
 		on_notifier(d, fd);
 		return;
@@ -468,6 +475,7 @@ rsb_daemon_main(const struct rsb_options *options, struct rsb_uplink *uplink,
 		.shared = shared,
 		.sock = socks[0],
 		.notify_sock = socks[1],
+		.refusal = -ECONNREFUSED,
 		.ended = { .fn = on_ended },
 	};
 	struct rsb_diag diag = { .text = "" };

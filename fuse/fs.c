@@ -259,8 +259,9 @@ rsb_fs_name(struct rsb_fs *fs, struct rsb_inode *dir, struct rsb_bytes name,
 		rsb_seen_hint(inode, dir, name);
 	else
 		rsb_judge_gone(fs, dir, name);
-	rsb_wrote_named(fs, dir, name, inode);
 	/* A change of the directory sent later may have undone what this reply tells. */
+	if (dir->changed <= since)
+		rsb_wrote_named(fs, dir, name, inode);
 	if (rsb_fs_keeps(fs, since) && dir->changed <= since) {
 		rsb_names_put(fs->names, dir, name, inode);
 		/* It may have changed places with a file. */

@@ -39,10 +39,10 @@ rsb_gitway_lead(const struct rsb_inode *dir, const char *mountpoint, struct rsb_
 		path.size -= n_root;
 		dir = rsb_inode_root(dir->set);
 	}
+	rsb_inodes_shared(dir->set)->git_led = 1;
 	n = rsb_gitmarks_way(dir, paths);
 	if (!n)
 		return;
-	rsb_inodes_shared(dir->set)->git_led = 1;
 	while (path.size) {
 		const struct rsb_bytes name = next_name(&path);
 

@@ -91,6 +91,9 @@ on_reply(void *arg, int r, const void *rep)
 	struct rsb_order *order = arg;
 
 	order->proc->relay->fs->n_wait -= waits(order);
+	/* Of us it says that another daemon may take the command. */
+	if (r == -ECONNREFUSED)
+		r = -EIO;
 	order->error = r;
 	if (r >= 0)
 		learn(order, rep);

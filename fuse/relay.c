@@ -279,7 +279,7 @@ rsb_relay_call(struct rsb_relay *relay, struct rsb_guest *client, const struct r
 		return;
 	}
 	if (head->op == RSB_OP_spawn || head->op == RSB_OP_tar_in) {
-		r = relay->closed ? -ECONNREFUSED : begin(relay, client, head, &req);
+		r = relay->closed ? relay->closed : begin(relay, client, head, &req);
 		/* The credit for its input, which says that it is taken. */
 		if (r >= 0)
 			rsb_guest_pump(client);

@@ -32,10 +32,10 @@ void rsb_relay_anew(struct rsb_relay *relay);
  */
 void rsb_relay_give_up(struct rsb_relay *relay);
 /*
- * We are about to end: what comes is told so by -ECONNREFUSED and does not begin. By force commands
- * that have a client are ended, which is told as that.
+ * We are about to end: what comes does not begin, and is told r, -ECONNREFUSED where another daemon
+ * may take it. By force commands that have a client are ended, which is told as that.
  */
-void rsb_relay_close(struct rsb_relay *relay, bool force);
+void rsb_relay_close(struct rsb_relay *relay, int r, bool force);
 /* We go on. */
 void rsb_relay_open(struct rsb_relay *relay);
 /* Something of those ended by force may live, and it is not too late to hear that it does not. */

@@ -11,6 +11,8 @@
 #include "proto/codec.h"
 #include "util/str.h"
 
+/* At our end, which those that wait for it do not wait for without limit. */
+#define GRACE_MAX_MS UINT64_C(20000)
 #define KILLED_NS (5 * RSB_NSEC_PER_SEC) /* over the grace: SIGKILL, the way there and back */
 
 struct rsb_relayed *
@@ -250,11 +252,13 @@ end_attended(struct rsb_relay *relay)
 }
 
 void
-rsb_relay_close(struct rsb_relay *relay, bool force)
+rsb_relay_close(struct rsb_relay *relay, int r, bool force)
 {
 	const uint64_t now_ns = rsb_loop_now(relay->loop);
 
-	relay->closed = true;
+	relay->closed = r;
+	if (force)
+		relay->grace_ms = rsb_min(relay->grace_ms, GRACE_MAX_MS);
 	relay->ends_ns = now_ns + relay->grace_ms * RSB_NSEC_PER_MSEC + KILLED_NS;
 	relay->cut_ns = now_ns + RSB_BARRIER_FORCED_S * RSB_NSEC_PER_SEC;
 	if (force)
@@ -264,7 +268,7 @@ rsb_relay_close(struct rsb_relay *relay, bool force)
 void
 rsb_relay_open(struct rsb_relay *relay)
 {
-	relay->closed = false;
+	relay->closed = 0;
 }
 
 bool

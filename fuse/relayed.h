@@ -32,7 +32,7 @@ struct rsb_relay {
 	uint64_t last_ns;                    /* when nothing of a command lived any more */
 	void (*back)(struct rsb_task *task); /* of orders, with the reply */
 	bool given_up;                       /* no sidecar comes any more */
-	bool closed;                         /* nothing more begins */
+	int closed;                          /* nothing more begins, and is told this; 0: it does */
 };
 
 struct rsb_relayed {

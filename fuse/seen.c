@@ -101,15 +101,17 @@ rsb_seen_restore(struct rsb_inode *inode)
 
 /* ---- places ---- */
 
-/* In rsb_inode.dir_names. */
+/* In rsb_inode.dir_names: four, so that few directories do not hide many files. */
 static uint64_t
-bit_of(struct rsb_bytes name)
+bits_of(struct rsb_bytes name)
 {
 	uint64_t hash = UINT64_C(0xcbf29ce484222325);
 
 	for (size_t i = 0; i < name.size; i++)
 		hash = (hash ^ name.data[i]) * UINT64_C(0x100000001b3);
-	return UINT64_C(1) << (hash >> 58);
+	hash ^= hash >> 32;
+	return UINT64_C(1) << (hash & 63) | UINT64_C(1) << (hash >> 6 & 63) |
+	       UINT64_C(1) << (hash >> 12 & 63) | UINT64_C(1) << (hash >> 18 & 63);
 }
 
 /* For the next process, and the next sidecar. -ENOSPC: nothing has changed. */
@@ -123,7 +125,7 @@ note_seen(struct rsb_inode *inode, struct rsb_inode *parent, struct rsb_bytes na
 	int r;
 
 	if (S_ISDIR(inode->attr.mode))
-		parent->dir_names |= bit_of(name);
+		parent->dir_names |= bits_of(name);
 	r = rsb_namestore_put(names, name, &word);
 	if (r < 0)
 		return r;
@@ -202,7 +204,7 @@ rsb_seen_moved_all(struct rsb_inodes *inodes, const struct rsb_inode *parent, st
 bool
 rsb_seen_has_dir(const struct rsb_inode *parent, struct rsb_bytes name)
 {
-	return parent->dir_names & bit_of(name);
+	return !(bits_of(name) & ~parent->dir_names);
 }
 
 int

@@ -295,7 +295,11 @@ id_of(const char *path)
 void
 rsb_mountpoint_remove(const char *mountpoint, uint64_t made)
 {
-	if (made && id_of(mountpoint) == made)
+	rsb_autofree char *type = NULL;
+	rsb_autofree char *source = NULL;
+
+	/* What is mounted there must not be asked: nobody may answer for it. */
+	if (made && find_mount(mountpoint, &type, &source) == -ENOENT && id_of(mountpoint) == made)
 		(void)rmdir(mountpoint);
 }
 

@@ -342,9 +342,10 @@ add_call(struct rsb_link *link, const struct ticket *ticket, struct rsb_pending_
 	return r;
 }
 
+/* Once it is added, which *ret_id is set before, call is the link's. */
 static int
 try_call(struct rsb_link *link, const void *req, const struct rsb_call_opts *opts,
-	struct rsb_pending_call *call)
+	struct rsb_pending_call *call, uint64_t *ret_id)
 {
 	RSB_CLEANUP(rsb_buf_done) struct rsb_buf msg = { .max = RSB_MESSAGE_MAX };
 	struct ticket ticket = { 0 };
@@ -353,7 +354,7 @@ try_call(struct rsb_link *link, const void *req, const struct rsb_call_opts *opt
 	r = take_ticket(link, call->op, opts, &ticket);
 	if (r < 0)
 		return r;
-	call->id = ticket.id;
+	*ret_id = call->id = ticket.id;
 	call->revives = opts && opts->revives;
 	if (opts && opts->timeout_ns)
 		call->deadline_ns = rsb_now_ns() + opts->timeout_ns;
@@ -368,7 +369,7 @@ rsb_link_call(struct rsb_link *link, uint32_t op, const void *req, const struct 
 	struct rsb_call_done done, uint64_t *ret_call)
 {
 	rsb_autofree struct rsb_pending_call *call = NULL;
-	uint64_t id;
+	uint64_t id = 0;
 	int r;
 
 	assert(op <= RSB_OP_NUMBER_MAX && rsb_ops[op].name);
@@ -381,12 +382,12 @@ rsb_link_call(struct rsb_link *link, uint32_t op, const void *req, const struct 
 	call->fn = done.fn;
 	call->arg = done.arg;
 	do
-		r = try_call(link, req, opts, call);
+		r = try_call(link, req, opts, call, &id);
 	while (r == -ESTALE);
 	if (r < 0)
 		return r;
 	/* it may have been answered and freed already */
-	id = rsb_steal(&call)->id;
+	(void)rsb_steal(&call);
 	if (ret_call)
 		*ret_call = id;
 	wake(link);

@@ -145,11 +145,13 @@ def test_a_command_that_had_ended(world):
         equal((p.returncode, out, err), (7, b"", b""))
 
 
+def rests(p, name):
+    with open(f"/proc/{p.pid}/stat", encoding="ascii") as f:
+        return harness.comm(p.pid) == name and f.read().rsplit(")", 1)[1].split()[0] == "S"
+
+
 def test_a_command_that_comes_to_the_end(world):
     """The daemon still waits for what was written: the next one takes the command, and all of its input."""
-    def rests(p, name):
-        with open(f"/proc/{p.pid}/stat", encoding="ascii") as f:
-            return harness.comm(p.pid) == name and f.read().rsplit(")", 1)[1].split()[0] == "S"
     with harness.far_mount(world) as (box, proxy):
         pid = box.status()["pid"]
         check(not os.path.exists(box.path("late")), "it is asked for once, and known from then on")
@@ -165,6 +167,22 @@ def test_a_command_that_comes_to_the_end(world):
                 out, err = p.communicate(b"input ", timeout=60)
         equal((p.returncode, out, err), (0, b"input late\n", b""))
         check(box.status()["pid"] != pid, "another daemon")
+
+
+def test_a_command_that_comes_while_it_is_told_to_end(world):
+    """Who told it may have more to do with the sandbox: no daemon is started again beneath."""
+    with harness.far_mount(world) as (box, proxy):
+        check(not os.path.exists(box.path("late")), "it is asked for once, and known from then on")
+        proxy.command("stall on")
+        with subprocess.Popen(["mkdir", box.path("late")]) as late:
+            wait_until(lambda: rests(late, "mkdir"), 20, "it is asked for")
+            with subprocess.Popen(["rsb", "umount", box.name], env=world.env) as umount:
+                wait_until(lambda: rests(umount, "rsb"), 20, "it waits")
+                wait_until(lambda: b"told to end" in world.run("rsb-exec", "-s", box.name, "true", cwd=world.tmp,
+                                                               check_status=125).stderr, 20, "none begins")
+                proxy.command("stall off")
+                equal(umount.wait(60), 0)
+        equal(world.run("rsb-exec", "-s", box.name, "ls", cwd=world.tmp).stdout, b"late\n", "the next one takes it")
 
 
 def test_a_mount_in_the_mount(world):
