@@ -94,11 +94,15 @@ def comm(pid):
         return f.read().strip()
 
 
+def parent(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as f:
+        return int(f.read().rsplit(")", 1)[1].split()[1])
+
+
 def ancestors(pid):
     while pid > 1:
         yield pid
-        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as f:
-            pid = int(f.read().rsplit(")", 1)[1].split()[1])
+        pid = parent(pid)
 
 
 def below(pid):
@@ -111,13 +115,18 @@ def below(pid):
     return found
 
 
+def is_sidecar(pid):
+    with open(f"/proc/{pid}/cmdline", "rb") as f:
+        argv = f.read().split(b"\0")
+    return b"--workspace" in argv and b"rsb-sidecar" in argv[0]
+
+
 def sidecars_of(pid):
-    """Below process pid; one for each sandbox."""
+    """Below process pid; one for each sandbox, without its children that are about to be commands."""
     found = []
     for other in below(pid):
-        with contextlib.suppress(OSError), open(f"/proc/{other}/cmdline", "rb") as f:
-            argv = f.read().split(b"\0")
-            if b"--workspace" in argv and b"rsb-sidecar" in argv[0]:
+        with contextlib.suppress(OSError):
+            if is_sidecar(other) and not is_sidecar(parent(other)):
                 found.append(other)
     return found
 
