@@ -30,6 +30,10 @@ rsb_outcome_die_by(int sig)
 	_exit(128 + sig);
 }
 
+#define ENDED_WITH_SIDECAR "lost: the command ended with the sidecar, which was started again"
+#define UNKNOWN_BY_SIDECAR \
+	"lost: the sidecar was started again; whether the command had begun nobody knows"
+
 /* Says why; the exit status. */
 static int
 not_begun(const char *program, const struct rsb_run *run, const struct rsb_run_result *result)
@@ -61,31 +65,38 @@ not_begun(const char *program, const struct rsb_run *run, const struct rsb_run_r
 	return code;
 }
 
+static const struct {
+	int error;
+	enum rsb_run_end end;
+	const char *sentence;
+} endings[] = {
+	{ -ESHUTDOWN, RSB_RUN_LOST,
+		"lost: the command was ended: the daemon of its sandbox was told to end, as by 'rsb "
+		"down' or umount" },
+	{ -ECONNABORTED, RSB_RUN_LOST,
+		"lost: the daemon of the sandbox was told to end; whether the command has ended "
+		"nobody knows" },
+	{ -ECONNABORTED, RSB_RUN_UNKNOWN,
+		"lost: the daemon of the sandbox was told to end; whether the command had begun "
+		"nobody knows" },
+	{ -ECANCELED, RSB_RUN_FAILED,
+		"fatal: the daemon of the sandbox was told to end, and the command did not begin" },
+	{ -ERESTART, RSB_RUN_FAILED,
+		"fatal: the sidecar was started again, and the command did not begin" },
+	{ -ERESTART, RSB_RUN_LOST, ENDED_WITH_SIDECAR },
+	{ -ERESTART, RSB_RUN_UNKNOWN, UNKNOWN_BY_SIDECAR },
+	{ -EOWNERDEAD, RSB_RUN_LOST, ENDED_WITH_SIDECAR },
+	{ -EOWNERDEAD, RSB_RUN_UNKNOWN, UNKNOWN_BY_SIDECAR },
+};
+
 /* The sidecar's process or the daemon has ended meanwhile. The sentence; NULL: neither has. */
 static const char *
 ended_with_another(const struct rsb_run_result *result)
 {
-	if (result->error == -ESHUTDOWN && result->end == RSB_RUN_LOST)
-		return "lost: the command was ended: the daemon of its sandbox was told to end, as "
-		       "by 'rsb down' or umount";
-	if (result->error == -ECONNABORTED && result->end == RSB_RUN_LOST)
-		return "lost: the daemon of the sandbox was told to end; whether the command has "
-		       "ended nobody knows";
-	if (result->error == -ECANCELED && result->end == RSB_RUN_FAILED)
-		return "fatal: the daemon of the sandbox was told to end, and the command did not "
-		       "begin";
-	if (result->error == -ECONNABORTED && result->end == RSB_RUN_UNKNOWN)
-		return "lost: the daemon of the sandbox was told to end; whether the command had "
-		       "begun nobody knows";
-	if (result->error == -ERESTART && result->end == RSB_RUN_FAILED)
-		return "fatal: the sidecar was started again, and the command did not begin";
-	if (result->error != -EOWNERDEAD && result->error != -ERESTART)
-		return NULL;
-	if (result->end == RSB_RUN_LOST)
-		return "lost: the command ended with the sidecar, which was started again";
-	if (result->end == RSB_RUN_UNKNOWN)
-		return "lost: the sidecar was started again; whether the command had begun nobody "
-		       "knows";
+	for (size_t i = 0; i < RSB_ARRAY_SIZE(endings); i++) {
+		if (endings[i].error == result->error && endings[i].end == result->end)
+			return endings[i].sentence;
+	}
 	return NULL;
 }
 

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "util/mix.h"
+
 struct entry {
 	uint64_t ino;
 	size_t name; /* offset in names */
@@ -78,11 +80,9 @@ rsb_dirsnap_free(struct rsb_dirsnap *snap)
 static uint32_t *
 find_known(const struct rsb_dirsnap *snap, struct rsb_bytes name)
 {
-	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+	const uint64_t hash = rsb_mix_bytes(RSB_MIX_BASIS, name);
 	size_t i;
 
-	for (size_t n = 0; n < name.size; n++)
-		hash = (hash ^ name.data[n]) * UINT64_C(0x100000001b3);
 	for (i = hash & (snap->n_known - 1); snap->known[i]; i = (i + 1) & (snap->n_known - 1)) {
 		const struct entry *entry = &snap->entries[snap->known[i] - 1];
 

@@ -1,27 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "fuse/gitmarks.h"
 
+#include "util/mix.h"
+
 #define N_PROBE 4u
-
-/* As in util/map.c: the finaliser of splitmix64. */
-static uint64_t
-mix(uint64_t x)
-{
-	x ^= x >> 30;
-	x *= UINT64_C(0xbf58476d1ce4e5b9);
-	x ^= x >> 27;
-	x *= UINT64_C(0x94d049bb133111eb);
-	return x ^ x >> 31;
-}
-
-static uint64_t
-add_name(uint64_t hash, struct rsb_bytes name)
-{
-	/* FNV-1a, and an end that no byte of the next name makes up for. */
-	for (size_t i = 0; i < name.size; i++)
-		hash = (hash ^ name.data[i]) * UINT64_C(0x100000001b3);
-	return mix(hash + 1);
-}
 
 /* The names on the way to dir, its own first. SIZE_MAX: nobody knows it. */
 static size_t
@@ -73,16 +55,17 @@ rsb_gitmarks_path(const struct rsb_inode *dir)
 uint64_t
 rsb_gitmarks_below(uint64_t path, struct rsb_bytes name)
 {
-	return path ? add_name(path, name) : 0;
+	/* The end of a name is one that no byte of the next makes up for. */
+	return path ? rsb_mix_u64(rsb_mix_bytes(path, name) + 1) : 0;
 }
 
 /* Number i of the bits in which mark of a place is kept. */
 static uint32_t
 bit_of(uint64_t path, uint32_t mark, uint32_t i)
 {
-	const uint64_t first = mix(path ^ mark);
+	const uint64_t first = rsb_mix_u64(path ^ mark);
 
-	return (uint32_t)(first + i * (mix(first) | 1)) % RSB_SHARED_MARK_BITS;
+	return (uint32_t)(first + i * (rsb_mix_u64(first) | 1)) % RSB_SHARED_MARK_BITS;
 }
 
 static bool

@@ -369,8 +369,7 @@ rsb_judge_meant(struct rsb_fs *fs, const struct rsb_inode *dir, const char *name
 	struct rsb_inode *inode;
 	struct rsb_bytes text;
 
-	if (rsb_list_empty(&fs->wrotes) || rsb_seen_path(dir, name, &from) < 0 ||
-		rsb_seen_path(newdir, newname, &to) < 0 ||
+	if (rsb_seen_path(dir, name, &from) < 0 || rsb_seen_path(newdir, newname, &to) < 0 ||
 		is_own_place((const char *)rsb_buf_head(&from)) ||
 		!is_own_place((const char *)rsb_buf_head(&to)))
 		return;

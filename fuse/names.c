@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "util/mix.h"
+
 struct entry {
 	struct entry *next;   /* of the same bucket */
 	struct rsb_list link; /* of rsb_names.age, or of rsb_names.lent */
@@ -45,16 +47,11 @@ rsb_names_new(size_t max, struct rsb_names **ret_names)
 	return 0;
 }
 
-/* FNV-1a over the parent and the name. */
 static struct entry **
 bucket_of(const struct rsb_names *names, const struct rsb_inode *parent, struct rsb_bytes name)
 {
-	uint64_t h = UINT64_C(0xcbf29ce484222325) ^ parent->nodeid;
+	const uint64_t h = rsb_mix_u64(rsb_mix_bytes(RSB_MIX_BASIS ^ parent->nodeid, name));
 
-	h *= UINT64_C(0x100000001b3);
-	for (size_t i = 0; i < name.size; i++)
-		h = (h ^ name.data[i]) * UINT64_C(0x100000001b3);
-	h ^= h >> 32;
 	return &names->buckets[h & (names->n_bucket - 1)];
 }
 

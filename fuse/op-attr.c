@@ -151,7 +151,7 @@ on_setattr(struct rsb_fop *fop, int r, const void *rep)
 		rsb_reply_err(fop, r);
 		return;
 	}
-	if (fop->flags & FUSE_SET_ATTR_SIZE)
+	if (fop->flags & FUSE_SET_ATTR_SIZE && rsb_wrote_concerns(fop->inode))
 		rsb_wrote_cut(fop->fs, fop->inode, fop->offset,
 			rsb_writer_of(rsb_fop_pid(fop), fop->inode, 0));
 	rsb_fop_changed(fop, &got->attr, NULL);

@@ -408,7 +408,7 @@ on_rename(struct rsb_fop *fop, int r, const void *rep)
 		rsb_fs_learn(fs, over, &got->over, fop->since);
 	rsb_judge_moved(
 		fs, fop->inode, fop->name, fop->other, fop->newname, fop->flags & RENAME_EXCHANGE);
-	if (!rsb_writer_is_git(rsb_fop_pid(fop)))
+	if (!rsb_list_empty(&fs->wrotes) && !rsb_writer_is_git(rsb_fop_pid(fop)))
 		rsb_judge_meant(fs, fop->inode, fop->name, fop->other, fop->newname);
 	/* The table may know another file under the name than the one that was there. */
 	if (moved &&

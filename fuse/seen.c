@@ -8,9 +8,11 @@
 #include "fuse/alias.h"
 #include "fuse/gitplace.h"
 #include "fuse/namestore.h"
+#include "util/mix.h"
+#include "util/str.h"
 
 #define ROOT_NODEID 1u
-#define PATH_DEPTH_MAX 2048u
+#define PATH_DEPTH_MAX 2048u /* names of one byte in RSB_PATH_MAX */
 
 bool
 rsb_seen_is(const struct rsb_inode *inode, const struct rsb_inode *parent, struct rsb_bytes name)
@@ -27,8 +29,7 @@ rsb_seen_elsewhere(
 	const char *last = rsb_namestore_get(rsb_inodes_names(inode->set), shared->name);
 
 	return S_ISDIR(inode->attr.mode) && last &&
-	       (shared->parent != parent->nodeid || strlen(last) != name.size ||
-		       memcmp(last, name.data, name.size) != 0);
+	       (shared->parent != parent->nodeid || !rsb_str_is(name, last));
 }
 
 static void
@@ -105,11 +106,8 @@ rsb_seen_restore(struct rsb_inode *inode)
 static uint64_t
 bits_of(struct rsb_bytes name)
 {
-	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+	const uint64_t hash = rsb_mix_u64(rsb_mix_bytes(RSB_MIX_BASIS, name));
 
-	for (size_t i = 0; i < name.size; i++)
-		hash = (hash ^ name.data[i]) * UINT64_C(0x100000001b3);
-	hash ^= hash >> 32;
 	return UINT64_C(1) << (hash & 63) | UINT64_C(1) << (hash >> 6 & 63) |
 	       UINT64_C(1) << (hash >> 12 & 63) | UINT64_C(1) << (hash >> 18 & 63);
 }

@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "util/mix.h"
+
 #define CAP_MIN ((size_t)16)
 
 struct rsb_map_slot {
@@ -19,14 +21,8 @@ struct rsb_map_slot {
 static size_t
 home(const struct rsb_map *map, uint64_t key)
 {
-	/* The finaliser of splitmix64: keys are counters and inode numbers. */
-	key ^= map->seed;
-	key ^= key >> 30;
-	key *= UINT64_C(0xbf58476d1ce4e5b9);
-	key ^= key >> 27;
-	key *= UINT64_C(0x94d049bb133111eb);
-	key ^= key >> 31;
-	return (size_t)key & (map->cap - 1);
+	/* Keys are counters and inode numbers. */
+	return (size_t)rsb_mix_u64(key ^ map->seed) & (map->cap - 1);
 }
 
 void

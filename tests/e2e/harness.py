@@ -398,14 +398,14 @@ class DelayProxy:
 
 
 @contextlib.contextmanager
-def far_mount(world, *options, rtt_ms=0, env=None):
-    """A sandbox whose mount reaches it through a proxy."""
+def far_mount(world, *options, mount=(), rtt_ms=0, env=None):
+    """A sandbox whose mount reaches it through a proxy; mount: options that only rsb-mount has."""
     with world.sandbox(up=options) as box:
         world.rsb("umount", box.name)
         proxy = DelayProxy(world.local_server()["port"], rtt_ms)
         os.makedirs(box.mount, exist_ok=True)
         try:
-            world.run("rsb-mount", *options, box.name, box.mount,
+            world.run("rsb-mount", *options, *mount, box.name, box.mount,
                       env={"RSB_LOCAL_URL": f"http://127.0.0.1:{proxy.port}", **(env or {})})
             yield box, proxy
         finally:

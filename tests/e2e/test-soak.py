@@ -228,33 +228,21 @@ class Soak:
 
 
 def test_nothing_is_lost_and_nothing_doubled(world):
-    with world.sandbox() as box:
-        world.rsb("umount", box.name)
-        proxy = harness.DelayProxy(world.local_server()["port"])
-        try:
-            os.makedirs(box.mount, exist_ok=True)
-            world.run("rsb-mount", "-o", "crashes=1000", box.name, box.mount,
-                      env={"RSB_LOCAL_URL": f"http://127.0.0.1:{proxy.port}"})
-            soak = Soak(world, box, proxy)
-            soak.run(SECONDS / 4)
-            before = soak.usage()
-            soak.run(SECONDS * 3 / 4)
-            after = soak.usage()
-            print(f"     seed {SEED}: {sum(len(w.log) for w in soak.workers[:3])} appends, "
-                  f"{sum(w.n for w in soak.workers[3:])} commands, {soak.n_kill // 2} kills; {before} then {after}", flush=True)
-            for what, n in before.items():
-                if world.sanitized and "fds" not in what:
-                    continue  # it keeps what was freed, in a quarantine
-                limit = n + (20 if "fds" in what else GROWTH)
-                check(after[what] <= limit, f"{what} grew from {n} to {after[what]}")
-            kinds = {e["kind"] for e in box.events()}
-            check(not kinds & {"unknown", "epoch", "lost"}, kinds)
-        finally:
-            with contextlib.suppress(OSError, ValueError):
-                proxy.command("stall off")
-                proxy.command("refuse off")
-            world.rsb("umount", "-f", box.name, check_status=None)
-            proxy.close()
+    with harness.far_mount(world, mount=("-o", "crashes=1000")) as (box, proxy):
+        soak = Soak(world, box, proxy)
+        soak.run(SECONDS / 4)
+        before = soak.usage()
+        soak.run(SECONDS * 3 / 4)
+        after = soak.usage()
+        print(f"     seed {SEED}: {sum(len(w.log) for w in soak.workers[:3])} appends, "
+              f"{sum(w.n for w in soak.workers[3:])} commands, {soak.n_kill // 2} kills; {before} then {after}", flush=True)
+        for what, n in before.items():
+            if world.sanitized and "fds" not in what:
+                continue  # it keeps what was freed, in a quarantine
+            limit = n + (20 if "fds" in what else GROWTH)
+            check(after[what] <= limit, f"{what} grew from {n} to {after[what]}")
+        kinds = {e["kind"] for e in box.events()}
+        check(not kinds & {"unknown", "epoch", "lost"}, kinds)
 
 
 harness.main(globals())
